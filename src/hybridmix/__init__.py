@@ -1,0 +1,1 @@
+"""hybridmix: generative models trained to discriminate."""

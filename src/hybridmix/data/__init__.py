@@ -1,0 +1,14 @@
+"""Tables to rows: column types, missing cells, categories, labels."""
+
+from hybridmix.data.rows import MISSING_CODE, UNLABELLED, Dataset, Rows
+from hybridmix.data.table import Schema, Table, read_table
+
+__all__ = [
+    "MISSING_CODE",
+    "UNLABELLED",
+    "Dataset",
+    "Rows",
+    "Schema",
+    "Table",
+    "read_table",
+]

@@ -1,0 +1,237 @@
+"""Reading arrays and data frames column by column, and writing them back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Number
+from typing import Any, Protocol
+
+import numpy as np
+
+from hybridmix._typing import FloatArray
+
+
+class Columns(Protocol):
+    """A table as the encoder sees it."""
+
+    container: str
+    names: tuple[str, ...] | None
+    n_rows: int
+    n_columns: int
+
+    def is_categorical(self, column: int) -> bool:
+        """Tell whether the type of a column makes it categorical."""
+        ...
+
+    def real(self, columns: Sequence[int]) -> FloatArray:
+        """Return real columns as (n, d), NaN where missing."""
+        ...
+
+    def values(self, column: int) -> list[Any]:
+        """Return the values of a categorical column, None where missing."""
+        ...
+
+    def dtype_name(self, column: int) -> str:
+        """Return a word for the type of a column, which `build` understands."""
+        ...
+
+    def replaced(self, columns: dict[int, Any]) -> Any:
+        """Return a copy of the table with some columns replaced."""
+        ...
+
+
+def read_columns(X: Any) -> Columns:
+    """Wrap an array or a data frame."""
+    if isinstance(X, np.ndarray):
+        return ArrayColumns(X)
+    return FrameColumns(X)
+
+
+def as_frame(X: Any) -> Any | None:
+    """Return a narwhals frame around a pandas or polars frame; None for other input."""
+    if isinstance(X, np.ndarray | list | tuple):
+        return None
+    # Arrays are the common case and need no narwhals; importing it takes 50 ms.
+    import narwhals.stable.v2 as nw
+
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None:
+        return True
+    if isinstance(value, Number):
+        return bool(value != value)
+    return type(value).__name__ in ("NAType", "NaTType")
+
+
+def label_of(names: tuple[str, ...] | None, column: int) -> str:
+    """Name a column in a message."""
+    return f"column {column}" if names is None else f"column {names[column]!r}"
+
+
+class ArrayColumns:
+    """Columns of a two-dimensional NumPy array."""
+
+    container = "numpy"
+    names = None
+
+    def __init__(self, X: np.ndarray) -> None:
+        self._array = X
+        self.n_rows, self.n_columns = X.shape
+
+    def is_categorical(self, column: int) -> bool:
+        kind = self._array.dtype.kind
+        if kind != "O":
+            return kind in "bUS"
+        seen = [v for v in self._array[:, column] if not _is_missing(v)]
+        for value in seen:
+            if not isinstance(value, Number | str | bytes | np.bool_):
+                raise TypeError(
+                    f"Column {column} holds a {type(value).__name__}: an argument must be "
+                    "a string or a number."
+                )
+        return any(not isinstance(v, Number) or isinstance(v, bool) for v in seen)
+
+    def real(self, columns: Sequence[int]) -> FloatArray:
+        whole = len(columns) == self.n_columns
+        array = self._array if whole else self._array[:, list(columns)]
+        if array.dtype.kind == "O":
+            return np.array(
+                [[np.nan if _is_missing(v) else float(v) for v in row] for row in array],
+                dtype=np.float64,
+            ).reshape(array.shape)
+        return np.asarray(array, dtype=np.float64)
+
+    def values(self, column: int) -> list[Any]:
+        return [
+            None if _is_missing(v) else v for v in self._array[:, column].tolist()
+        ]
+
+    def dtype_name(self, column: int) -> str:
+        return str(self._array.dtype)
+
+    def replaced(self, columns: dict[int, Any]) -> np.ndarray:
+        # An integer array has no holes, so a float is needed only where one was NaN.
+        result = self._array.copy()
+        for column, values in columns.items():
+            result[:, column] = values
+        return result
+
+
+class FrameColumns:
+    """Columns of a pandas or polars data frame."""
+
+    def __init__(self, X: Any) -> None:
+        self._frame = as_frame(X)
+        if self._frame is None:
+            raise TypeError(f"Expected an array or a data frame, got {type(X).__name__}.")
+        self.container = self._frame.implementation.value
+        self.names = tuple(str(name) for name in self._frame.columns)
+        self.n_rows, self.n_columns = self._frame.shape
+
+    def _series(self, column: int) -> Any:
+        return self._frame[:, column]  # type: ignore[index]
+
+    def is_categorical(self, column: int) -> bool:
+        import narwhals.stable.v2 as nw
+
+        dtype = self._series(column).dtype
+        if dtype.is_numeric():
+            return False
+        if dtype in (nw.Categorical, nw.Enum, nw.String, nw.Object, nw.Boolean):
+            return True
+        if dtype == nw.Unknown and self._series(column).is_null().all():
+            return False
+        raise TypeError(
+            f"Column {self.names[column]!r} has the type {dtype}, which is neither "
+            "numeric nor categorical. Convert it to a number (a date to days, say) or to "
+            "a string, or drop it."
+        )
+
+    def real(self, columns: Sequence[int]) -> FloatArray:
+        import narwhals.stable.v2 as nw
+
+        result = np.empty((self.n_rows, len(columns)))
+        for position, column in enumerate(columns):
+            series = self._series(column)
+            if series.dtype.is_numeric():
+                result[:, position] = series.cast(nw.Float64).to_numpy()
+            else:
+                result[:, position] = np.nan
+        return result
+
+    def values(self, column: int) -> list[Any]:
+        return [None if _is_missing(v) else v for v in self._series(column).to_list()]
+
+    def dtype_name(self, column: int) -> str:
+        import narwhals.stable.v2 as nw
+
+        dtype = self._series(column).dtype
+        return "Categorical" if dtype == nw.Enum else str(dtype)
+
+    def replaced(self, columns: dict[int, Any]) -> Any:
+        import narwhals.stable.v2 as nw
+
+        frame = self._frame
+        for column, values in columns.items():
+            old = self._series(column)
+            new = nw.new_series(
+                old.name, list(values), backend=old.implementation
+            )
+            if old.dtype in (nw.Categorical, nw.Enum, nw.Boolean, nw.String):
+                new = new.cast(old.dtype)
+            if self.container == "pandas":
+                # The index of the input is kept; without it the columns would not align.
+                new = nw.from_native(
+                    new.to_native().set_axis(old.to_native().index), series_only=True
+                )
+            frame = frame.with_columns(new.alias(old.name))  # type: ignore[union-attr]
+        return frame.to_native()  # type: ignore[union-attr]
+
+
+def build_table(
+    container: str,
+    names: tuple[str, ...] | None,
+    dtype_names: tuple[str, ...],
+    columns: list[Any],
+) -> Any:
+    """Make a table of the kind that a model was trained on.
+
+    Parameters
+    ----------
+    container : {"numpy", "pandas", "polars", ...}
+        What the table shall be.
+    names : tuple of str or None
+        Column names of a data frame.
+    dtype_names : tuple of str
+        Types of the columns, as `Columns.dtype_name` gave them.
+    columns : list
+        A float array for a real column, a list of values for a categorical one.
+    """
+    if names is None:
+        numeric = all(isinstance(column, np.ndarray) for column in columns)
+        if numeric:
+            return np.column_stack(columns)
+        result = np.empty((len(columns[0]), len(columns)), dtype=object)
+        for position, column in enumerate(columns):
+            result[:, position] = column
+        kept = np.dtype(dtype_names[0])
+        return result if kept.kind == "O" else result.astype(_holding_nan(kept))
+
+    import narwhals.stable.v2 as nw
+
+    series = []
+    for name, dtype_name, column in zip(names, dtype_names, columns, strict=True):
+        new = nw.new_series(name, list(column), backend=container)
+        if dtype_name in ("Categorical", "Boolean", "String"):
+            new = new.cast(getattr(nw, dtype_name))
+        series.append(new)
+    frame = series[0].to_frame()
+    return frame.with_columns(*series).to_native()
+
+
+def _holding_nan(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type for real values of a table whose categories have a type."""
+    return np.dtype(np.float64) if dtype.kind in "iu" else dtype

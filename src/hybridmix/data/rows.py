@@ -1,0 +1,163 @@
+"""Encoded rows, as families read them, and their arrangement for training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from hybridmix._typing import BoolArray, FloatArray, IntArray
+
+UNLABELLED = -1
+MISSING_CODE = -1
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A run of rows; the last axis of every array counts them.
+
+    Attributes
+    ----------
+    real : ndarray of shape (d, n)
+        Centred and scaled real columns, 0 where a value is missing.
+    observed : ndarray of shape (d, n) or None
+        False where a real value is missing; None when none is.
+    codes : ndarray of shape (f, n)
+        Category numbers, -1 where missing.
+    """
+
+    real: FloatArray
+    observed: BoolArray | None
+    codes: IntArray
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.real.shape[1]
+
+    def __getitem__(self, index: slice | IntArray) -> Rows:
+        observed = None if self.observed is None else self.observed[:, index]
+        if observed is not None and observed.all():
+            observed = None
+        return Rows(self.real[:, index], observed, self.codes[:, index])
+
+
+class RowSource(Protocol):
+    """Anything that hands out encoded rows by number: an encoded table."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        ...
+
+    def rows(self, index: slice | IntArray) -> Rows:
+        """Return the rows of a range or of a list of numbers."""
+        ...
+
+    def observed(self) -> BoolArray | None:
+        """Tell which real cells are observed, (n, d); None when all are."""
+        ...
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Training rows, arranged so that rows that are treated alike lie together.
+
+    The rows of a class are neighbours, among them the complete rows come first, and rows
+    that miss the same columns follow each other.
+
+    Attributes
+    ----------
+    rows : Rows
+        The arranged rows.
+    labels : ndarray of shape (n,)
+        Class number of each row; -1 for an unlabelled one; ascending.
+    weights : ndarray of shape (n,) or None
+        Sample weights; None when all are one.
+    """
+
+    rows: Rows
+    labels: IntArray
+    weights: FloatArray | None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.rows.n_rows
+
+    @property
+    def total_weight(self) -> float:
+        """Sum of the sample weights."""
+        return float(self.n_rows) if self.weights is None else float(self.weights.sum())
+
+    @classmethod
+    def arrange(
+        cls,
+        source: RowSource,
+        labels: IntArray,
+        weights: FloatArray | None = None,
+        block: int = 65536,
+    ) -> Dataset:
+        """Encode all rows of a source, in the order that suits training.
+
+        The encoded copy is written block by block: it is the only array of the size of
+        the table that this makes.
+        """
+        observed = source.observed()
+        order = _training_order(labels, observed)
+        if order is None:
+            return cls(source.rows(slice(None)), labels, weights)
+        first = source.rows(order[:1])
+        real = np.empty((first.real.shape[0], source.n_rows))
+        codes = np.empty((first.codes.shape[0], source.n_rows), first.codes.dtype)
+        for start in range(0, source.n_rows, block):
+            here = slice(start, start + block)
+            part = source.rows(order[here])
+            real[:, here] = part.real
+            codes[:, here] = part.codes
+        mask = None if observed is None else np.ascontiguousarray(observed[order].T)
+        sorted_weights = None if weights is None else weights[order]
+        return cls(Rows(real, mask, codes), labels[order], sorted_weights)
+
+    def of_class(self, label: int) -> Dataset:
+        """Return the rows of one class, without copying them; their label becomes 0."""
+        start, stop = np.searchsorted(self.labels, [label, label + 1])
+        here = slice(int(start), int(stop))
+        weights = None if self.weights is None else self.weights[here]
+        return Dataset(self.rows[here], np.zeros(stop - start, np.intp), weights)
+
+
+def _training_order(labels: IntArray, observed: BoolArray | None) -> IntArray | None:
+    """Sort by label, number of missing columns and pattern; None if already sorted."""
+    if observed is None:
+        if bool(np.all(labels[:-1] <= labels[1:])):
+            return None
+        return np.argsort(labels, kind="stable")
+    patterns = pattern_numbers(observed)[0]
+    n_missing = observed.shape[1] - observed.sum(axis=1)
+    return np.lexsort((patterns, n_missing, labels))
+
+
+def pattern_numbers(observed: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Number the distinct rows of a mask.
+
+    Returns
+    -------
+    numbers : ndarray of shape (n,)
+        Which distinct pattern each row has.
+    examples : ndarray of shape (n_patterns,)
+        A row that has the pattern.
+    counts : ndarray of shape (n_patterns,)
+        How many rows have it.
+    """
+    packed = np.packbits(observed, axis=1)
+    # Up to 64 columns a pattern is one integer, which sorts many times faster than bytes.
+    n_bytes = 8 if packed.shape[1] <= 8 else packed.shape[1]
+    padded = np.zeros((len(packed), n_bytes), np.uint8)
+    padded[:, : packed.shape[1]] = packed
+    keys = padded.view(np.uint64 if n_bytes == 8 else f"V{n_bytes}").ravel()
+    _, examples, numbers, counts = np.unique(
+        keys, return_index=True, return_inverse=True, return_counts=True
+    )
+    return numbers, examples, counts

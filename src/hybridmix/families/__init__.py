@@ -1,0 +1,18 @@
+"""Families of component densities."""
+
+from hybridmix.families.base import Coordinates, Family
+from hybridmix.families.categorical import Categorical
+from hybridmix.families.diagonal import DiagonalGaussian
+from hybridmix.families.full import FullGaussian
+from hybridmix.families.prior import VariancePrior
+from hybridmix.families.product import Product
+
+__all__ = [
+    "Categorical",
+    "Coordinates",
+    "DiagonalGaussian",
+    "Family",
+    "FullGaussian",
+    "Product",
+    "VariancePrior",
+]

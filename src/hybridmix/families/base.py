@@ -1,0 +1,187 @@
+"""What every family of component densities offers.
+
+A family knows one kind of density ``p(x | component)`` for a block of columns. It holds
+hyperparameters only; parameters go in and come out, for all ``J`` components at once, and
+the rows are always the last axis. Missing values are marginalised: a row is scored by the
+density of what is observed, and its statistics are expectations given what is observed.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import fields
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+import numpy as np
+
+from hybridmix._typing import FloatArray, IntArray
+from hybridmix.data.rows import Rows
+
+
+class Parameters:
+    """Base of the parameter sets: immutable dataclasses of arrays.
+
+    Every array has the components as its first axis. An array that all components share
+    has a first axis of length one.
+    """
+
+    def take(self, components: slice | IntArray) -> Self:
+        """Return the parameters of some of the components."""
+        taken = {}
+        for field in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            taken[field.name] = value if self.is_shared(field.name) else value[components]
+        return type(self)(**taken)
+
+    def is_shared(self, name: str) -> bool:
+        """Tell whether all components share the array of this name."""
+        return False
+
+
+class Statistics:
+    """Base of the sufficient statistics: dataclasses of arrays that add up.
+
+    They accumulate in place, since a sum over chunks of rows is all that they are for.
+    """
+
+    shared: ClassVar[frozenset[str]] = frozenset()
+
+    def add(self, other: Self, components: slice = slice(None)) -> None:
+        """Add statistics that concern a run of the components."""
+        for field in fields(self):  # type: ignore[arg-type]
+            mine, theirs = getattr(self, field.name), getattr(other, field.name)
+            if field.name in self.shared:
+                mine += theirs
+            else:
+                mine[components] += theirs
+
+
+P = TypeVar("P", bound=Any)
+S = TypeVar("S", bound=Any)
+
+
+class Coordinates(ABC, Generic[P, S]):
+    """An unconstrained vector that stands for parameters, whitened at a start.
+
+    At the zero vector the parameters are those of the start, and a step of length one
+    changes the log-likelihood of the start by about one half in every direction.
+    """
+
+    size: int
+
+    @abstractmethod
+    def parameters(self, vector: FloatArray) -> P:
+        """Return the parameters that a vector stands for."""
+
+    @abstractmethod
+    def gradient(self, vector: FloatArray, statistics: S) -> FloatArray:
+        """Pull a gradient back to the vector.
+
+        For a value ``f`` whose derivatives by the log densities are the weights ``r``,
+        and statistics accumulated with these weights at the parameters of the vector,
+        this is the gradient of ``f`` (Fisher's identity covers missing values).
+        """
+
+
+class Family(ABC, Generic[P, S]):
+    """A kind of component density for a block of columns."""
+
+    @abstractmethod
+    def width(self, n_components: int) -> int:
+        """Return how many numbers a row occupies at the peak of an evaluation."""
+
+    @abstractmethod
+    def prepare(self, rows: Rows) -> Any:
+        """Rearrange rows into what the other methods read; free of parameters."""
+
+    @abstractmethod
+    def evaluate(self, prepared: Any, parameters: P) -> tuple[FloatArray, Any]:
+        """Return the log densities (J, n) and notes that spare others the same work."""
+
+    @abstractmethod
+    def accumulate(
+        self, prepared: Any, parameters: P, weights: FloatArray, notes: Any
+    ) -> S:
+        """Return weighted sufficient statistics; the weights (J, n) may be negative."""
+
+    @abstractmethod
+    def zero_statistics(self, n_components: int) -> S:
+        """Return empty statistics."""
+
+    @abstractmethod
+    def maximise(self, statistics: S) -> P:
+        """Return the parameters of highest posterior density (the M-step)."""
+
+    @abstractmethod
+    def start(self, rows: Rows, weights: FloatArray) -> P:
+        """Return parameters for rows with given component memberships (J, n)."""
+
+    @abstractmethod
+    def log_prior(self, parameters: P) -> float:
+        """Return the log density of the prior, up to a constant."""
+
+    @abstractmethod
+    def prior_statistics(self, parameters: P) -> S:
+        """Return statistics whose pulled-back gradient is that of the log prior."""
+
+    @abstractmethod
+    def collapsed(self, parameters: P) -> np.ndarray:
+        """Tell which components have shrunk to a point."""
+
+    @abstractmethod
+    def coordinates(self, start: P, counts: FloatArray) -> Coordinates[P, S]:
+        """Return coordinates around a start, where components have these row counts."""
+
+    @abstractmethod
+    def impute(
+        self, rows: Rows, parameters: P, posterior: FloatArray
+    ) -> Rows:
+        """Fill holes by the conditional mean or mode, given component posteriors (J, n)."""
+
+    @abstractmethod
+    def draw(
+        self,
+        rows: Rows,
+        parameters: P,
+        components: IntArray,
+        generator: np.random.Generator,
+    ) -> Rows:
+        """Fill holes by draws, given the component of each row and what is observed."""
+
+    @abstractmethod
+    def sample(
+        self, parameters: P, components: IntArray, generator: np.random.Generator
+    ) -> Rows:
+        """Draw a row from each of the given components."""
+
+    @abstractmethod
+    def restrict(
+        self, parameters: P, real: list[int], codes: list[int]
+    ) -> tuple[Family[Any, Any], Any]:
+        """Return family and parameters of the marginal over some columns."""
+
+    @abstractmethod
+    def reads(self, real: list[int], codes: list[int]) -> bool:
+        """Tell whether any of these columns belongs to the family."""
+
+    @abstractmethod
+    def surprise(
+        self, prepared: Any, parameters: P
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Say how far rows are out in each component, and what is usual there.
+
+        Returns
+        -------
+        energy, mean, variance : ndarray of shape (J, n)
+            The energy of a row, half its squared Mahalanobis distance or minus the log
+            probability of its categories; its mean and variance over rows drawn from
+            the component that have the same columns observed.
+        """
+
+    @abstractmethod
+    def concatenate(self, parts: list[P], counts: list[float]) -> P:
+        """Join the components of several parameter sets; counts weigh shared arrays."""
+
+    @abstractmethod
+    def n_parameters(self, n_components: int) -> int:
+        """Return the number of free parameters."""

@@ -1,0 +1,239 @@
+"""Independent categorical columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from hybridmix._typing import BoolArray, FloatArray, IntArray
+from hybridmix.data.rows import MISSING_CODE, Rows
+from hybridmix.families.base import Coordinates, Family, Parameters, Statistics
+
+
+@dataclass(frozen=True)
+class CategoricalParameters(Parameters):
+    """Log probabilities (J, M) of the categories of all columns, one after the other."""
+
+    log_probabilities: FloatArray
+
+
+@dataclass
+class CategoricalStatistics(Statistics):
+    """Weighted counts (J, M) of the categories."""
+
+    counts: FloatArray
+
+
+@dataclass(frozen=True)
+class Categorical(Family[CategoricalParameters, CategoricalStatistics]):
+    r"""Independent categorical columns.
+
+    .. math:: \log p_j(x) = \sum_{f \in \text{observed}} \log \theta_{j f x_f}
+
+    With one-hot rows, densities and statistics are products with a sparse matrix; a
+    missing value is an empty stretch of its row.
+
+    Parameters
+    ----------
+    n_categories : tuple of int
+        Number of categories of each column.
+    smoothing : float
+        Rows added to the count of every category: the exponent of a Dirichlet prior.
+    """
+
+    n_categories: tuple[int, ...]
+    smoothing: float = 1.0
+
+    @property
+    def offsets(self) -> IntArray:
+        """Where the categories of each column begin, and where the last ones end."""
+        return np.concatenate([[0], np.cumsum(self.n_categories)]).astype(np.int32)
+
+    def width(self, n_components: int) -> int:
+        # The product with a sparse matrix has the rows first and is then transposed.
+        return 2 * n_components
+
+    def prepare(self, rows: Rows) -> sparse.csr_array:
+        present = rows.codes != MISSING_CODE
+        positions = rows.codes + self.offsets[:-1, None]
+        starts = np.concatenate([[0], np.cumsum(present.sum(axis=0))])
+        indices = positions.T[present.T]
+        shape = (rows.n_rows, int(self.offsets[-1]))
+        return sparse.csr_array((np.ones(len(indices)), indices, starts), shape=shape)
+
+    def evaluate(
+        self, prepared: sparse.csr_array, parameters: CategoricalParameters
+    ) -> tuple[FloatArray, None]:
+        return np.ascontiguousarray(
+            (prepared @ parameters.log_probabilities.T).T
+        ), None
+
+    def accumulate(
+        self,
+        prepared: sparse.csr_array,
+        parameters: CategoricalParameters,
+        weights: FloatArray,
+        notes: None = None,
+    ) -> CategoricalStatistics:
+        return CategoricalStatistics((prepared.T @ weights.T).T)
+
+    def zero_statistics(self, n_components: int) -> CategoricalStatistics:
+        return CategoricalStatistics(np.zeros((n_components, int(self.offsets[-1]))))
+
+    def maximise(self, statistics: CategoricalStatistics) -> CategoricalParameters:
+        counts = np.maximum(statistics.counts, 0.0) + self.smoothing
+        return CategoricalParameters(np.log(counts / self._spread(self._totals(counts))))
+
+    def _totals(self, values: FloatArray) -> FloatArray:
+        """Sum over the categories of each column, (J, f)."""
+        return np.add.reduceat(values, self.offsets[:-1], axis=1)
+
+    def _spread(self, per_column: FloatArray) -> FloatArray:
+        """Repeat a value of each column for its categories, (J, M)."""
+        return np.repeat(per_column, self.n_categories, axis=1)
+
+    def start(self, rows: Rows, weights: FloatArray) -> CategoricalParameters:
+        prepared = self.prepare(rows)
+        ignored = CategoricalParameters(np.empty((0, 0)))
+        return self.maximise(self.accumulate(prepared, ignored, weights))
+
+    def log_prior(self, parameters: CategoricalParameters) -> float:
+        return self.smoothing * float(parameters.log_probabilities.sum())
+
+    def prior_statistics(
+        self, parameters: CategoricalParameters
+    ) -> CategoricalStatistics:
+        return CategoricalStatistics(
+            np.full_like(parameters.log_probabilities, self.smoothing)
+        )
+
+    def collapsed(self, parameters: CategoricalParameters) -> BoolArray:
+        return np.zeros(len(parameters.log_probabilities), dtype=bool)
+
+    def coordinates(
+        self, start: CategoricalParameters, counts: FloatArray
+    ) -> CategoricalCoordinates:
+        return CategoricalCoordinates(self, start, counts)
+
+    def impute(
+        self, rows: Rows, parameters: CategoricalParameters, posterior: FloatArray
+    ) -> Rows:
+        codes = rows.codes.copy()
+        probabilities = np.exp(parameters.log_probabilities).T
+        for column, hole in enumerate(rows.codes == MISSING_CODE):
+            if hole.any():
+                first, last = self.offsets[column : column + 2]
+                likely = probabilities[first:last] @ posterior[:, hole]
+                codes[column, hole] = likely.argmax(axis=0)
+        return Rows(rows.real, rows.observed, codes)
+
+    def draw(
+        self,
+        rows: Rows,
+        parameters: CategoricalParameters,
+        components: IntArray,
+        generator: np.random.Generator,
+    ) -> Rows:
+        drawn = self.sample(parameters, components, generator).codes
+        codes = np.where(rows.codes == MISSING_CODE, drawn, rows.codes)
+        return Rows(rows.real, rows.observed, codes)
+
+    def sample(
+        self,
+        parameters: CategoricalParameters,
+        components: IntArray,
+        generator: np.random.Generator,
+    ) -> Rows:
+        probabilities = np.exp(parameters.log_probabilities)
+        codes = np.empty((len(self.n_categories), len(components)), np.int32)
+        for column, n_categories in enumerate(self.n_categories):
+            first = self.offsets[column]
+            steps = np.cumsum(probabilities[:, first : first + n_categories], axis=1)
+            level = generator.random(len(components))
+            # Rounding may leave the last step a hair below one.
+            for j in np.unique(components):
+                chosen = components == j
+                found = np.searchsorted(steps[j], level[chosen], side="right")
+                codes[column, chosen] = np.minimum(found, n_categories - 1)
+        return Rows(np.empty((0, len(components))), None, codes)
+
+    def restrict(
+        self, parameters: CategoricalParameters, real: list[int], codes: list[int]
+    ) -> tuple[Categorical, CategoricalParameters]:
+        parts = np.split(parameters.log_probabilities, self.offsets[1:-1], axis=1)
+        family = Categorical(tuple(self.n_categories[k] for k in codes), self.smoothing)
+        return family, CategoricalParameters(np.hstack([parts[k] for k in codes]))
+
+    def reads(self, real: list[int], codes: list[int]) -> bool:
+        return bool(codes)
+
+    def surprise(
+        self, prepared: sparse.csr_array, parameters: CategoricalParameters
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        log_density, _ = self.evaluate(prepared, parameters)
+        logs = parameters.log_probabilities
+        mean = self._totals(-np.exp(logs) * logs)
+        variance = self._totals(np.exp(logs) * logs**2) - mean**2
+        n_columns = len(self.n_categories)
+        column_of = np.repeat(np.arange(n_columns), self.n_categories)
+        shape = (prepared.shape[0], n_columns)
+        present = sparse.csr_array(
+            (prepared.data, column_of[prepared.indices], prepared.indptr), shape=shape
+        )
+        return -log_density, (present @ mean.T).T, (present @ variance.T).T
+
+    def concatenate(
+        self, parts: list[CategoricalParameters], counts: list[float]
+    ) -> CategoricalParameters:
+        return CategoricalParameters(
+            np.concatenate([part.log_probabilities for part in parts])
+        )
+
+    def n_parameters(self, n_components: int) -> int:
+        return n_components * sum(count - 1 for count in self.n_categories)
+
+    def normalised(self, logits: FloatArray) -> FloatArray:
+        """Return the log probabilities that belong to logits."""
+        highest = np.maximum.reduceat(logits, self.offsets[:-1], axis=1)
+        shifted = logits - self._spread(highest)
+        return shifted - self._spread(np.log(self._totals(np.exp(shifted))))
+
+    def gradient_by_logits(
+        self, log_probabilities: FloatArray, counts: FloatArray
+    ) -> FloatArray:
+        """Return the gradient of ``sum counts log_probabilities`` by the logits."""
+        totals = self._spread(self._totals(counts))
+        return counts - totals * np.exp(log_probabilities)
+
+
+class CategoricalCoordinates(
+    Coordinates[CategoricalParameters, CategoricalStatistics]
+):
+    r"""Logits relative to the start, times the standard deviation of their counts.
+
+    The information of a logit is :math:`n \theta (1 - \theta)`; it is bounded below to
+    keep categories that a component never sees from being stretched without limit.
+    """
+
+    def __init__(
+        self, family: Categorical, start: CategoricalParameters, counts: FloatArray
+    ) -> None:
+        self._family = family
+        self._start = start.log_probabilities
+        probabilities = np.exp(self._start)
+        information = np.maximum(counts, 1.0)[:, None] * probabilities
+        self._step = 1.0 / np.sqrt(np.maximum(information * (1 - probabilities), 1.0))
+        self.size = self._start.size
+
+    def parameters(self, vector: FloatArray) -> CategoricalParameters:
+        logits = self._start + vector.reshape(self._start.shape) * self._step
+        return CategoricalParameters(self._family.normalised(logits))
+
+    def gradient(
+        self, vector: FloatArray, statistics: CategoricalStatistics
+    ) -> FloatArray:
+        log_probabilities = self.parameters(vector).log_probabilities
+        by_logits = self._family.gradient_by_logits(log_probabilities, statistics.counts)
+        return (by_logits * self._step).ravel()

@@ -1,0 +1,134 @@
+"""Whitened coordinates of Gaussian components, for gradient methods."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hybridmix._typing import FloatArray
+from hybridmix.families.base import Coordinates
+from hybridmix.families.moments import (
+    DiagonalParameters,
+    DiagonalStatistics,
+    FullParameters,
+    FullStatistics,
+    inverse_lower,
+)
+
+
+class DiagonalCoordinates(Coordinates[DiagonalParameters, DiagonalStatistics]):
+    r"""Whitened coordinates of diagonal Gaussians.
+
+    With :math:`y = (x - \mu_0) / \sigma_0` at the start, a component is
+    :math:`z = e^{b} y - u`, a standard normal: :math:`\sigma = \sigma_0 e^{-b}` and
+    :math:`\mu = \mu_0 + \sigma u`. The vector holds ``u`` and ``b`` times the square root
+    of the component's row count.
+    """
+
+    def __init__(
+        self, start: DiagonalParameters, counts: FloatArray, spherical: bool
+    ) -> None:
+        self._means = start.means
+        self._deviations = np.sqrt(start.variances)
+        self._step = 1.0 / np.sqrt(np.maximum(counts, 1.0))[:, None]
+        self._n_scales = 1 if spherical else start.means.shape[1]
+        self.size = start.means.size + len(start.means) * self._n_scales
+
+    def _split(self, vector: FloatArray) -> tuple[FloatArray, FloatArray]:
+        n_shifts = self._means.size
+        shift = vector[:n_shifts].reshape(self._means.shape) * self._step
+        log_scale = vector[n_shifts:].reshape(-1, self._n_scales) * self._step
+        return shift, log_scale
+
+    def parameters(self, vector: FloatArray) -> DiagonalParameters:
+        shift, log_scale = self._split(vector)
+        deviations = self._deviations * np.exp(-log_scale)
+        return DiagonalParameters(self._means + deviations * shift, deviations**2)
+
+    def gradient(
+        self, vector: FloatArray, statistics: DiagonalStatistics
+    ) -> FloatArray:
+        shift, log_scale = self._split(vector)
+        counts = statistics.counts
+        first = (statistics.first - counts * self._means) / self._deviations
+        second = (
+            statistics.second
+            - 2.0 * self._means * statistics.first
+            + counts * self._means**2
+        ) / self._deviations**2
+        scale = np.exp(log_scale)
+        by_shift = scale * first - counts * shift
+        by_scale = counts - scale**2 * second + shift * scale * first
+        if self._n_scales == 1:
+            by_scale = by_scale.sum(axis=1, keepdims=True)
+        return np.concatenate(
+            [(by_shift * self._step).ravel(), (by_scale * self._step).ravel()]
+        )
+
+
+class FullCoordinates(Coordinates[FullParameters, FullStatistics]):
+    r"""Whitened coordinates of full Gaussians.
+
+    With the whitener :math:`A_0` of the start and :math:`y = A_0 (x - \mu_0)`, a
+    component is :math:`z = B y - u`, a standard normal, with ``B`` lower triangular and
+    given by the logarithms of its diagonal: :math:`A = B A_0` and
+    :math:`\mu = \mu_0 + A^{-1} u`. The vector holds ``u`` and ``B`` times the square root
+    of the row count.
+    """
+
+    def __init__(self, start: FullParameters, counts: FloatArray) -> None:
+        self._start = start
+        n_components, d = start.means.shape
+        filled = np.maximum(counts, 1.0)
+        self._shift_step = 1.0 / np.sqrt(filled)[:, None]
+        per_matrix = filled if len(start.whiteners) == n_components else filled.sum()
+        self._matrix_step = 1.0 / np.sqrt(np.atleast_1d(per_matrix))[:, None]
+        self._lower = np.tril_indices(d)
+        self._is_diagonal = self._lower[0] == self._lower[1]
+        self.size = start.means.size + len(start.whiteners) * len(self._lower[0])
+
+    def _split(self, vector: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the shifts (J, d) and the matrices (G, d, d)."""
+        n_shifts = self._start.means.size
+        shift = vector[:n_shifts].reshape(self._start.means.shape) * self._shift_step
+        packed = vector[n_shifts:].reshape(len(self._start.whiteners), -1)
+        packed = packed * self._matrix_step
+        matrices = np.zeros_like(self._start.whiteners)
+        matrices[:, self._lower[0], self._lower[1]] = np.where(
+            self._is_diagonal, np.exp(packed), packed
+        )
+        return shift, matrices
+
+    def parameters(self, vector: FloatArray) -> FullParameters:
+        shift, matrices = self._split(vector)
+        whiteners = matrices @ self._start.whiteners
+        factors = inverse_lower(whiteners)
+        means = self._start.means + np.squeeze(factors @ shift[:, :, None], axis=2)
+        return FullParameters(means, factors @ np.swapaxes(factors, 1, 2), whiteners)
+
+    def gradient(self, vector: FloatArray, statistics: FullStatistics) -> FloatArray:
+        shift, matrices = self._split(vector)
+        counts, means = statistics.counts[:, None], self._start.means
+        whiteners = self._start.whiteners
+        centred = statistics.first - counts * means
+        first = np.squeeze(whiteners @ centred[:, :, None], axis=2)
+        crossed = means[:, :, None] * centred[:, None, :]
+        crossed = crossed + statistics.first[:, :, None] * means[:, None, :]
+        pulled = shift[:, :, None] * first[:, None, :]
+        if len(whiteners) < len(means):
+            crossed = crossed.sum(axis=0, keepdims=True)
+            pulled = pulled.sum(axis=0, keepdims=True)
+            counts = counts.sum(keepdims=True)
+        second = (
+            whiteners
+            @ (statistics.second - crossed)
+            @ np.swapaxes(whiteners, 1, 2)
+        )
+        by_shift = np.squeeze(matrices @ first[:, :, None], axis=2)
+        by_shift -= statistics.counts[:, None] * shift
+        by_matrix = (pulled - matrices @ second)[:, self._lower[0], self._lower[1]]
+        diagonal = np.diagonal(matrices, axis1=1, axis2=2)
+        by_matrix[:, self._is_diagonal] *= diagonal
+        by_matrix[:, self._is_diagonal] += counts
+        return np.concatenate(
+            [(by_shift * self._shift_step).ravel(), (by_matrix * self._matrix_step).ravel()]
+        )

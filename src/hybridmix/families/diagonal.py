@@ -1,0 +1,216 @@
+"""Gaussian components with diagonal or spherical covariances."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hybridmix._typing import BoolArray, FloatArray, IntArray
+from hybridmix.data.rows import Rows
+from hybridmix.families.base import Family
+from hybridmix.families.coordinates import DiagonalCoordinates
+from hybridmix.families.moments import DiagonalParameters, DiagonalStatistics
+from hybridmix.families.prior import LOG_2PI, VariancePrior
+
+
+@dataclass(frozen=True)
+class _Features:
+    """Stacked features of some rows.
+
+    ``values`` is ``[x^2; x; 1]`` with one row of ones, or ``[x^2; x; m]`` with a row of
+    the mask per column when values are missing.
+    """
+
+    values: FloatArray
+    n_columns: int
+
+    @property
+    def is_masked(self) -> bool:
+        return len(self.values) == 3 * self.n_columns
+
+
+@dataclass(frozen=True)
+class DiagonalGaussian(Family[DiagonalParameters, DiagonalStatistics]):
+    r"""Gaussians with independent columns.
+
+    .. math::
+
+        \log p_j(x) = -\tfrac12 \sum_{i \in \text{observed}}
+        \Big[ \frac{(x_i - \mu_{ji})^2}{\sigma_{ji}^2} + \log 2\pi\sigma_{ji}^2 \Big]
+
+    The log density is linear in the features :math:`(m x^2, m x, m)`, with ``m`` the mask
+    of observed values, so that densities and statistics are one matrix product each.
+
+    Parameters
+    ----------
+    prior : VariancePrior
+        Prior and lower bound of the variances.
+    spherical : bool
+        One variance for all columns of a component.
+    """
+
+    prior: VariancePrior
+    spherical: bool = False
+
+    @property
+    def n_columns(self) -> int:
+        """Number of real columns."""
+        return len(self.prior.variances)
+
+    def width(self, n_components: int) -> int:
+        return max(n_components, 3 * self.n_columns)
+
+    def prepare(self, rows: Rows) -> _Features:
+        d = self.n_columns
+        n_masks = 1 if rows.observed is None else d
+        values = np.empty((2 * d + n_masks, rows.n_rows))
+        np.multiply(rows.real, rows.real, out=values[:d])
+        values[d : 2 * d] = rows.real
+        values[2 * d :] = 1.0 if rows.observed is None else rows.observed
+        return _Features(values, d)
+
+    def evaluate(
+        self, prepared: _Features, parameters: DiagonalParameters
+    ) -> tuple[FloatArray, None]:
+        natural = (
+            parameters.masked_natural if prepared.is_masked else parameters.natural
+        )
+        return natural @ prepared.values, None
+
+    def accumulate(
+        self,
+        prepared: _Features,
+        parameters: DiagonalParameters,
+        weights: FloatArray,
+        notes: None = None,
+    ) -> DiagonalStatistics:
+        d = prepared.n_columns
+        sums = weights @ prepared.values.T
+        counts = np.broadcast_to(sums[:, 2 * d :], (len(weights), d))
+        return DiagonalStatistics(counts, sums[:, d : 2 * d], sums[:, :d])
+
+    def zero_statistics(self, n_components: int) -> DiagonalStatistics:
+        shape = (n_components, self.n_columns)
+        return DiagonalStatistics(np.zeros(shape), np.zeros(shape), np.zeros(shape))
+
+    def maximise(self, statistics: DiagonalStatistics) -> DiagonalParameters:
+        counts = np.maximum(statistics.counts, 0.0)
+        seen = counts > np.finfo(float).tiny
+        means = np.divide(
+            statistics.first, counts, out=np.zeros_like(counts), where=seen
+        )
+        squares = np.maximum(statistics.second - means * statistics.first, 0.0)
+        if self.spherical:
+            total = self.prior.posterior_mean(
+                squares.sum(axis=1, keepdims=True),
+                counts.sum(axis=1, keepdims=True),
+                self.prior.variances.mean(),
+                pseudo_counts=self.prior.strength * self.n_columns,
+            )
+            variances = np.repeat(total, self.n_columns, axis=1)
+        else:
+            variances = self.prior.posterior_mean(
+                squares, counts, self.prior.variances
+            )
+        return DiagonalParameters(means, np.maximum(variances, self.prior.floor))
+
+    def start(self, rows: Rows, weights: FloatArray) -> DiagonalParameters:
+        # The statistics of independent columns do not depend on the parameters.
+        none = np.zeros((len(weights), self.n_columns))
+        ignored = DiagonalParameters(none, none + 1.0)
+        return self.maximise(self.accumulate(self.prepare(rows), ignored, weights))
+
+    def _prior_variances(self) -> FloatArray:
+        if self.spherical:
+            return np.full(self.n_columns, self.prior.variances.mean())
+        return self.prior.variances
+
+    def log_prior(self, parameters: DiagonalParameters) -> float:
+        ratio = self._prior_variances() / parameters.variances
+        return -0.5 * self.prior.strength * float(
+            np.sum(np.log(parameters.variances) + ratio)
+        )
+
+    def prior_statistics(self, parameters: DiagonalParameters) -> DiagonalStatistics:
+        strength, means = self.prior.strength, parameters.means
+        second = strength * (self._prior_variances() + means**2)
+        return DiagonalStatistics(
+            np.full_like(means, strength), strength * means, second
+        )
+
+    def collapsed(self, parameters: DiagonalParameters) -> BoolArray:
+        return np.all(parameters.variances <= self.prior.floor, axis=1)
+
+    def coordinates(
+        self, start: DiagonalParameters, counts: FloatArray
+    ) -> DiagonalCoordinates:
+        return DiagonalCoordinates(start, counts, self.spherical)
+
+    def impute(
+        self, rows: Rows, parameters: DiagonalParameters, posterior: FloatArray
+    ) -> Rows:
+        if rows.observed is None:
+            return rows
+        mean = parameters.means.T @ posterior
+        return Rows(np.where(rows.observed, rows.real, mean), None, rows.codes)
+
+    def draw(
+        self,
+        rows: Rows,
+        parameters: DiagonalParameters,
+        components: IntArray,
+        generator: np.random.Generator,
+    ) -> Rows:
+        if rows.observed is None:
+            return rows
+        drawn = self.sample(parameters, components, generator).real
+        return Rows(np.where(rows.observed, rows.real, drawn), None, rows.codes)
+
+    def sample(
+        self,
+        parameters: DiagonalParameters,
+        components: IntArray,
+        generator: np.random.Generator,
+    ) -> Rows:
+        noise = generator.standard_normal((len(components), self.n_columns))
+        deviation = np.sqrt(parameters.variances[components])
+        real = parameters.means[components] + deviation * noise
+        return Rows(real.T, None, np.empty((0, len(components)), np.int32))
+
+    def restrict(
+        self, parameters: DiagonalParameters, real: list[int], codes: list[int]
+    ) -> tuple[DiagonalGaussian, DiagonalParameters]:
+        kept = DiagonalParameters(
+            parameters.means[:, real], parameters.variances[:, real]
+        )
+        return DiagonalGaussian(self.prior.restricted(real), self.spherical), kept
+
+    def reads(self, real: list[int], codes: list[int]) -> bool:
+        return bool(real)
+
+    def surprise(
+        self, prepared: _Features, parameters: DiagonalParameters
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        log_density, _ = self.evaluate(prepared, parameters)
+        half_log_volume = 0.5 * (np.log(parameters.variances) + LOG_2PI)
+        if prepared.is_masked:
+            mask = prepared.values[2 * prepared.n_columns :]
+            energy = -log_density - half_log_volume @ mask
+            mean = np.broadcast_to(0.5 * mask.sum(axis=0), energy.shape)
+        else:
+            energy = -log_density - half_log_volume.sum(axis=1, keepdims=True)
+            mean = np.full(energy.shape, 0.5 * prepared.n_columns)
+        return energy, mean, mean
+
+    def concatenate(
+        self, parts: list[DiagonalParameters], counts: list[float]
+    ) -> DiagonalParameters:
+        return DiagonalParameters(
+            np.concatenate([part.means for part in parts]),
+            np.concatenate([part.variances for part in parts]),
+        )
+
+    def n_parameters(self, n_components: int) -> int:
+        per_component = self.n_columns + (1 if self.spherical else self.n_columns)
+        return n_components * per_component

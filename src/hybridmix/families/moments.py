@@ -1,0 +1,125 @@
+"""Parameters and sufficient statistics of Gaussian components."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from hybridmix._typing import FloatArray, IntArray
+from hybridmix.families.base import Parameters, Statistics
+from hybridmix.families.prior import LOG_2PI
+
+
+@dataclass(frozen=True, eq=False)
+class DiagonalParameters(Parameters):
+    """Means and variances, both (J, d)."""
+
+    means: FloatArray
+    variances: FloatArray
+
+    @cached_property
+    def masked_natural(self) -> FloatArray:
+        """Coefficients of the features ``(x^2, x, m)``, (J, 3 d)."""
+        precisions = 1.0 / self.variances
+        scaled = self.means * precisions
+        constants = self.means * scaled + np.log(self.variances) + LOG_2PI
+        return np.hstack([-0.5 * precisions, scaled, -0.5 * constants])
+
+    @cached_property
+    def natural(self) -> FloatArray:
+        """Coefficients of the features ``(x^2, x, 1)``, (J, 2 d + 1)."""
+        d = self.means.shape[1]
+        masked = self.masked_natural
+        constants = masked[:, 2 * d :].sum(axis=1, keepdims=True)
+        return np.hstack([masked[:, : 2 * d], constants])
+
+
+@dataclass
+class DiagonalStatistics(Statistics):
+    """Weighted counts, sums and sums of squares of the observed values, all (J, d)."""
+
+    counts: FloatArray
+    first: FloatArray
+    second: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class FullParameters(Parameters):
+    r"""Means and covariances, with the factors that densities are computed from.
+
+    Attributes
+    ----------
+    means : ndarray of shape (J, d)
+    covariances : ndarray of shape (G, d, d)
+        G is J, or 1 when all components share one.
+    whiteners : ndarray of shape (G, d, d)
+        Lower triangular :math:`A` with :math:`A \Sigma A^\top = I`.
+    """
+
+    means: FloatArray
+    covariances: FloatArray
+    whiteners: FloatArray
+
+    @classmethod
+    def of(cls, means: FloatArray, covariances: FloatArray) -> FullParameters:
+        """Factorise covariances."""
+        return cls(means, covariances, inverse_lower(np.linalg.cholesky(covariances)))
+
+    def is_shared(self, name: str) -> bool:
+        return name != "means" and len(self.covariances) == 1 != len(self.means)
+
+    @cached_property
+    def half_log_determinants(self) -> FloatArray:
+        r""":math:`\tfrac12 \log|\Sigma|`, (G,)."""
+        diagonal = np.diagonal(self.whiteners, axis1=1, axis2=2)
+        return -np.log(diagonal).sum(axis=1)
+
+    @cached_property
+    def stacked_whiteners(self) -> FloatArray:
+        r""":math:`(A_j, -A_j \mu_j)` of all components, (J d, d + 1)."""
+        shifts = self.whiteners @ self.means[:, :, None]
+        stacked = np.concatenate([self.whiteners, -shifts], axis=2)
+        return stacked.reshape(-1, stacked.shape[2])
+
+    @cached_property
+    def precisions(self) -> FloatArray:
+        r""":math:`\Sigma^{-1} = A^\top A`, (G, d, d)."""
+        return self.whiteners.transpose(0, 2, 1) @ self.whiteners
+
+    def marginal(self, columns: IntArray | None) -> FullParameters:
+        """Return the parameters of the marginal over some columns; None for all."""
+        if columns is None:
+            return self
+        return FullParameters.of(
+            self.means[:, columns], self.covariances[:, columns[:, None], columns]
+        )
+
+    def sharing(self, covariance: int) -> range:
+        """Components that have the covariance of this number."""
+        if len(self.covariances) == len(self.means):
+            return range(covariance, covariance + 1)
+        return range(len(self.means))
+
+
+@dataclass
+class FullStatistics(Statistics):
+    """Weighted counts (J,), sums (J, d) and sums of products (J, d, d)."""
+
+    counts: FloatArray
+    first: FloatArray
+    second: FloatArray
+
+
+@dataclass
+class TiedStatistics(FullStatistics):
+    """The same, with the products summed over the components, (1, d, d)."""
+
+    shared: ClassVar[frozenset[str]] = frozenset({"second"})
+
+
+def inverse_lower(lower: FloatArray) -> FloatArray:
+    """Invert lower triangular matrices, (G, d, d)."""
+    return np.tril(np.linalg.inv(lower))

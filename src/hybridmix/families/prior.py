@@ -1,0 +1,58 @@
+"""The prior of Gaussian covariances, and constants of the Gaussian density."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hybridmix._typing import FloatArray
+
+LOG_2PI = float(np.log(2.0 * np.pi))
+
+
+@dataclass(frozen=True)
+class VariancePrior:
+    r"""A conjugate prior of covariances and a lower bound of variances.
+
+    The prior counts like ``strength`` rows that lie around a component's own mean with
+    the given variances:
+
+    .. math:: \log p(\Sigma) = -\tfrac{\nu}{2}
+              \big[ \log|\Sigma| + \operatorname{tr}(\Sigma^{-1} \Sigma_0) \big]
+
+    Parameters
+    ----------
+    variances : ndarray of shape (d,)
+        Diagonal of :math:`\Sigma_0`, in scaled units.
+    strength : float
+        :math:`\nu`, in rows.
+    floor : float
+        No direction of a component has a smaller variance, in scaled units. The bounded
+        problem is solved exactly in the M-step, which keeps EM monotone.
+    """
+
+    variances: FloatArray
+    strength: float = 0.0
+    floor: float = 1e-6
+
+    def posterior_mean(
+        self,
+        squares: FloatArray,
+        counts: FloatArray,
+        target: FloatArray | float,
+        pseudo_counts: float | None = None,
+    ) -> FloatArray:
+        """Return ``(squares + strength target) / (counts + strength)``.
+
+        Where there is neither data nor prior, the target is returned.
+        """
+        strength = self.strength if pseudo_counts is None else pseudo_counts
+        total = counts + strength
+        empty = total <= np.finfo(float).tiny
+        filled = np.where(empty, 1.0, total)
+        return np.where(empty, target, (squares + strength * target) / filled)
+
+    def restricted(self, columns: list[int]) -> VariancePrior:
+        """Return the prior over some of the columns."""
+        return VariancePrior(self.variances[columns], self.strength, self.floor)

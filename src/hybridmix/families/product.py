@@ -1,0 +1,220 @@
+"""Products of families, for tables with columns of several kinds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, Self
+
+import numpy as np
+
+from hybridmix._typing import BoolArray, FloatArray, IntArray
+from hybridmix.data.rows import Rows
+from hybridmix.families.base import Coordinates, Family, Parameters, Statistics
+
+
+@dataclass(frozen=True)
+class ProductParameters(Parameters):
+    """Parameters of the factors."""
+
+    factors: tuple[Any, ...]
+
+    def take(self, components: slice | IntArray) -> Self:
+        return type(self)(tuple(factor.take(components) for factor in self.factors))
+
+
+@dataclass
+class ProductStatistics(Statistics):
+    """Statistics of the factors."""
+
+    factors: tuple[Any, ...]
+
+    def add(self, other: Self, components: slice = slice(None)) -> None:
+        for mine, theirs in zip(self.factors, other.factors, strict=True):
+            mine.add(theirs, components)
+
+
+@dataclass(frozen=True)
+class Product(Family[ProductParameters, ProductStatistics]):
+    r"""Blocks of columns that are independent within a component.
+
+    .. math:: \log p_j(x) = \sum_b \log p^{(b)}_j(x^{(b)})
+
+    Parameters
+    ----------
+    families : tuple of Family
+        One for each block; each reads its own part of a row.
+    """
+
+    families: tuple[Family[Any, Any], ...]
+
+    def width(self, n_components: int) -> int:
+        return max(family.width(n_components) for family in self.families)
+
+    def prepare(self, rows: Rows) -> list[Any]:
+        return [family.prepare(rows) for family in self.families]
+
+    def evaluate(
+        self, prepared: list[Any], parameters: ProductParameters
+    ) -> tuple[FloatArray, list[Any]]:
+        values, notes = zip(
+            *(
+                family.evaluate(block, factor)
+                for family, block, factor in zip(
+                    self.families, prepared, parameters.factors, strict=True
+                )
+            ),
+            strict=True,
+        )
+        return reduce(np.add, values), list(notes)
+
+    def accumulate(
+        self,
+        prepared: list[Any],
+        parameters: ProductParameters,
+        weights: FloatArray,
+        notes: list[Any],
+    ) -> ProductStatistics:
+        return ProductStatistics(
+            tuple(
+                family.accumulate(block, factor, weights, note)
+                for family, block, factor, note in zip(
+                    self.families, prepared, parameters.factors, notes, strict=True
+                )
+            )
+        )
+
+    def zero_statistics(self, n_components: int) -> ProductStatistics:
+        return ProductStatistics(
+            tuple(family.zero_statistics(n_components) for family in self.families)
+        )
+
+    def maximise(self, statistics: ProductStatistics) -> ProductParameters:
+        pairs = zip(self.families, statistics.factors, strict=True)
+        return ProductParameters(tuple(family.maximise(s) for family, s in pairs))
+
+    def start(self, rows: Rows, weights: FloatArray) -> ProductParameters:
+        return ProductParameters(
+            tuple(family.start(rows, weights) for family in self.families)
+        )
+
+    def log_prior(self, parameters: ProductParameters) -> float:
+        pairs = zip(self.families, parameters.factors, strict=True)
+        return sum(family.log_prior(factor) for family, factor in pairs)
+
+    def prior_statistics(self, parameters: ProductParameters) -> ProductStatistics:
+        pairs = zip(self.families, parameters.factors, strict=True)
+        return ProductStatistics(tuple(f.prior_statistics(p) for f, p in pairs))
+
+    def collapsed(self, parameters: ProductParameters) -> BoolArray:
+        pairs = zip(self.families, parameters.factors, strict=True)
+        return reduce(np.logical_or, (f.collapsed(p) for f, p in pairs))
+
+    def coordinates(
+        self, start: ProductParameters, counts: FloatArray
+    ) -> ProductCoordinates:
+        pairs = zip(self.families, start.factors, strict=True)
+        return ProductCoordinates([f.coordinates(p, counts) for f, p in pairs])
+
+    def impute(
+        self, rows: Rows, parameters: ProductParameters, posterior: FloatArray
+    ) -> Rows:
+        for family, factor in zip(self.families, parameters.factors, strict=True):
+            rows = family.impute(rows, factor, posterior)
+        return rows
+
+    def draw(
+        self,
+        rows: Rows,
+        parameters: ProductParameters,
+        components: IntArray,
+        generator: np.random.Generator,
+    ) -> Rows:
+        for family, factor in zip(self.families, parameters.factors, strict=True):
+            rows = family.draw(rows, factor, components, generator)
+        return rows
+
+    def sample(
+        self,
+        parameters: ProductParameters,
+        components: IntArray,
+        generator: np.random.Generator,
+    ) -> Rows:
+        parts = [
+            family.sample(factor, components, generator)
+            for family, factor in zip(self.families, parameters.factors, strict=True)
+        ]
+        return Rows(
+            np.concatenate([part.real for part in parts]),
+            None,
+            np.concatenate([part.codes for part in parts]),
+        )
+
+    def restrict(
+        self, parameters: ProductParameters, real: list[int], codes: list[int]
+    ) -> tuple[Family[Any, Any], Any]:
+        kept = [
+            family.restrict(factor, real, codes)
+            for family, factor in zip(self.families, parameters.factors, strict=True)
+            if family.reads(real, codes)
+        ]
+        if len(kept) == 1:
+            return kept[0]
+        families, factors = zip(*kept, strict=True)
+        return Product(families), ProductParameters(factors)
+
+    def reads(self, real: list[int], codes: list[int]) -> bool:
+        return any(family.reads(real, codes) for family in self.families)
+
+    def surprise(
+        self, prepared: list[Any], parameters: ProductParameters
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        triples = [
+            family.surprise(block, factor)
+            for family, block, factor in zip(
+                self.families, prepared, parameters.factors, strict=True
+            )
+        ]
+        energy, mean, variance = (
+            reduce(np.add, terms) for terms in zip(*triples, strict=True)
+        )
+        return energy, mean, variance
+
+    def concatenate(
+        self, parts: list[ProductParameters], counts: list[float]
+    ) -> ProductParameters:
+        return ProductParameters(
+            tuple(
+                family.concatenate([part.factors[b] for part in parts], counts)
+                for b, family in enumerate(self.families)
+            )
+        )
+
+    def n_parameters(self, n_components: int) -> int:
+        return sum(family.n_parameters(n_components) for family in self.families)
+
+
+class ProductCoordinates(Coordinates[ProductParameters, ProductStatistics]):
+    """The coordinates of the factors, one after the other."""
+
+    def __init__(self, factors: list[Coordinates[Any, Any]]) -> None:
+        self._factors = factors
+        self._ends = np.cumsum([factor.size for factor in factors])
+        self.size = int(self._ends[-1])
+
+    def _split(self, vector: FloatArray) -> list[FloatArray]:
+        return np.split(vector, self._ends[:-1])
+
+    def parameters(self, vector: FloatArray) -> ProductParameters:
+        pairs = zip(self._factors, self._split(vector), strict=True)
+        return ProductParameters(tuple(f.parameters(part) for f, part in pairs))
+
+    def gradient(self, vector: FloatArray, statistics: ProductStatistics) -> FloatArray:
+        return np.concatenate(
+            [
+                factor.gradient(part, s)
+                for factor, part, s in zip(
+                    self._factors, self._split(vector), statistics.factors, strict=True
+                )
+            ]
+        )

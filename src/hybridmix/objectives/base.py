@@ -1,0 +1,43 @@
+"""What every objective offers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from hybridmix._typing import FloatArray, IntArray
+
+
+class Objective(ABC):
+    """A function of the log joint densities of a row, to be maximised.
+
+    Attributes
+    ----------
+    needs_rivals : bool
+        Whether a labelled row looks at other classes than its own. If not, only the
+        components of its class are evaluated.
+    signed : bool
+        Whether weights may be negative, which EM cannot use.
+    """
+
+    needs_rivals: bool
+    signed: bool
+
+    @abstractmethod
+    def values_and_weights(
+        self, log_joint: FloatArray, labels: IntArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return values and their derivatives.
+
+        Parameters
+        ----------
+        log_joint : ndarray of shape (C, n)
+            ``log p(x, c)``.
+        labels : ndarray of shape (n,)
+            Class numbers, -1 for unlabelled rows.
+
+        Returns
+        -------
+        values : ndarray of shape (n,)
+        weights : ndarray of shape (C, n)
+            Derivatives of each value by the log joint densities of its row.
+        """

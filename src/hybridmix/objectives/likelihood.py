@@ -1,0 +1,46 @@
+"""The likelihood of rows and, where they have one, their labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hybridmix._typing import FloatArray, IntArray
+from hybridmix.data.rows import UNLABELLED
+from hybridmix.mixture import class_posterior
+from hybridmix.objectives.base import Objective
+
+
+@dataclass(frozen=True)
+class Likelihood(Objective):
+    r"""Log-likelihood of labelled and unlabelled rows.
+
+    .. math:: \sum_{\text{labelled}} \log p(x_n, y_n)
+              + \kappa \sum_{\text{unlabelled}} \log \sum_c p(x_n, c)
+
+    Parameters
+    ----------
+    unlabelled_weight : float
+        :math:`\kappa`, what an unlabelled row counts beside a labelled one.
+    """
+
+    unlabelled_weight: float = 1.0
+    needs_rivals = False
+    signed = False
+
+    def values_and_weights(
+        self, log_joint: FloatArray, labels: IntArray
+    ) -> tuple[FloatArray, FloatArray]:
+        values = np.empty(log_joint.shape[1])
+        weights = np.zeros(log_joint.shape)
+        labelled = np.flatnonzero(labels != UNLABELLED)
+        own = labels[labelled]
+        values[labelled] = log_joint[own, labelled]
+        weights[own, labelled] = 1.0
+        unlabelled = np.flatnonzero(labels == UNLABELLED)
+        if len(unlabelled):
+            evidence, posterior = class_posterior(log_joint[:, unlabelled])
+            values[unlabelled] = self.unlabelled_weight * evidence
+            weights[:, unlabelled] = self.unlabelled_weight * posterior
+        return values, weights

@@ -1,0 +1,156 @@
+"""Where data, model and objective meet; chunks and threads live here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from hybridmix._parallel import Workers
+from hybridmix.data.rows import UNLABELLED, Dataset
+from hybridmix.families.base import Family
+from hybridmix.mixture import Mixture, MixtureStatistics
+from hybridmix.objectives.base import Objective
+
+# Chunks of this size stay in the cache of a core; smaller ones spend their time in calls.
+_CHUNK_BYTES = 2 << 20
+_FEWEST_ROWS, _MOST_ROWS = 64, 4096
+# A fixed number of tasks, summed in a fixed order, gives the same bits on any number of
+# threads.
+_N_TASKS = 16
+# Below this much arithmetic, handing work to threads takes longer than doing it.
+_SMALL = 2_000_000
+# Rearranged rows are kept between evaluations as long as they fit here.
+_KEPT_BYTES = 64 << 20
+
+
+def chunk_rows(width: int) -> int:
+    """Return how many rows of a given width make a chunk."""
+    rows = _CHUNK_BYTES // (8 * width) // 64 * 64
+    return int(np.clip(rows, _FEWEST_ROWS, _MOST_ROWS))
+
+
+class Problem:
+    """The sum of an objective over the rows of a data set.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        The rows.
+    family : Family
+        Kind of the component densities.
+    objective : Objective
+        What is summed.
+    n_components : int
+        Number of components of all classes, which decides the size of chunks.
+    workers : Workers
+        Threads to run on.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        family: Family[Any, Any],
+        objective: Objective,
+        n_components: int,
+        workers: Workers,
+    ) -> None:
+        self.dataset = dataset
+        self.objective = objective
+        self._family = family
+        width = family.width(n_components)
+        self._chunks = list(_chunks(dataset, chunk_rows(width)))
+        self._tasks = _balanced_tasks(self._chunks)
+        small = dataset.n_rows * n_components * dataset.rows.real.shape[0] < _SMALL
+        self._workers = Workers(1) if small else workers
+        keep = dataset.n_rows * width * 8 <= _KEPT_BYTES
+        self._kept: list[Any] | None = [None] * len(self._chunks) if keep else None
+
+    @property
+    def total_weight(self) -> float:
+        """Sum of the sample weights."""
+        return self.dataset.total_weight
+
+    def value_and_statistics(self, model: Mixture) -> tuple[float, MixtureStatistics]:
+        """Return the sum of the objective, and statistics weighted by its derivatives."""
+        total_value = 0.0
+        total = _zero_statistics(model)
+        for value, statistics in self._workers.map(
+            lambda task: self._run(task, model), self._tasks
+        ):
+            total_value += value
+            total.add(statistics)
+        return total_value, total
+
+    def _run(self, task: range, model: Mixture) -> tuple[float, MixtureStatistics]:
+        total_value = 0.0
+        total = _zero_statistics(model)
+        for number in task:
+            value, statistics, components = self._evaluate_chunk(number, model)
+            total_value += value
+            total.add(statistics, components)
+        return total_value, total
+
+    def _evaluate_chunk(
+        self, number: int, model: Mixture
+    ) -> tuple[float, MixtureStatistics, slice]:
+        chunk = self._chunks[number]
+        labels = self.dataset.labels[chunk]
+        components = slice(0, model.n_components)
+        label = int(labels[0])
+        if not self.objective.needs_rivals and label != UNLABELLED:
+            components = slice(model.offsets[label], model.offsets[label + 1])
+            model = model.of_class(label)
+            labels = np.zeros_like(labels)
+        prepared = self._prepared(number)
+        evaluation = model.evaluate(prepared)
+        values, weights = self.objective.values_and_weights(
+            evaluation.log_joint, labels
+        )
+        if self.dataset.weights is not None:
+            values = values * self.dataset.weights[chunk]
+            weights = weights * self.dataset.weights[chunk]
+        spread = evaluation.spread(weights)
+        statistics = MixtureStatistics(
+            spread.sum(axis=1),
+            self._family.accumulate(
+                prepared, model.components, spread, evaluation.notes
+            ),
+        )
+        return float(values.sum()), statistics, components
+
+    def _prepared(self, number: int) -> Any:
+        if self._kept is not None and self._kept[number] is not None:
+            return self._kept[number]
+        prepared = self._family.prepare(self.dataset.rows[self._chunks[number]])
+        if self._kept is not None:
+            self._kept[number] = prepared
+        return prepared
+
+
+def _zero_statistics(model: Mixture) -> MixtureStatistics:
+    return MixtureStatistics(
+        np.zeros(model.n_components),
+        model.family.zero_statistics(model.n_components),
+    )
+
+
+def _chunks(dataset: Dataset, n_rows: int) -> Iterator[slice]:
+    """Cut the rows of each label into nearly equal chunks."""
+    borders = np.flatnonzero(np.diff(dataset.labels)) + 1
+    edges = [0, *borders.tolist(), dataset.n_rows]
+    for start, stop in zip(edges[:-1], edges[1:], strict=True):
+        pieces = -(-(stop - start) // n_rows)
+        cuts = np.linspace(start, stop, pieces + 1).astype(int)
+        for first, last in zip(cuts[:-1], cuts[1:], strict=True):
+            yield slice(int(first), int(last))
+
+
+def _balanced_tasks(chunks: list[slice]) -> list[range]:
+    """Group neighbouring chunks into tasks of about the same number of rows."""
+    ends = np.array([chunk.stop for chunk in chunks])
+    targets = np.linspace(0, ends[-1], _N_TASKS + 1)[1:]
+    cuts = np.unique(np.searchsorted(ends, targets) + 1)
+    edges = [0, *np.minimum(cuts, len(chunks)).tolist()]
+    return [range(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True) if b > a]

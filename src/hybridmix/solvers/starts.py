@@ -1,0 +1,131 @@
+"""Where EM begins: memberships from k-means."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hybridmix._typing import FloatArray, IntArray
+from hybridmix.data.rows import MISSING_CODE, Dataset, Rows
+from hybridmix.families.base import Family
+from hybridmix.mixture import Mixture
+
+# k-means sees at most this many rows: a start need not be better than that.
+MOST_ROWS = 10_000
+METHODS = ("kmeans", "k-means++")
+
+
+def start_mixture(
+    dataset: Dataset,
+    family: Family[Any, Any],
+    n_components: int,
+    method: str,
+    generator: np.random.Generator,
+) -> Mixture:
+    """Return a first mixture of one class, from memberships of a sample of its rows."""
+    index, memberships = start_memberships(dataset, n_components, method, generator)
+    shares = memberships.sum(axis=1)
+    return Mixture(
+        family,
+        family.start(dataset.rows[index], memberships),
+        np.log(shares / shares.sum()),
+        np.zeros(1),
+        (0, n_components),
+    )
+
+
+def start_memberships(
+    dataset: Dataset,
+    n_components: int,
+    method: str,
+    generator: np.random.Generator,
+) -> tuple[IntArray, FloatArray]:
+    """Assign a sample of rows to components.
+
+    Rows are put into an order that depends on their values alone, and random choices are
+    made by cumulated weight: a row of weight two acts exactly like two rows.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Rows of one class.
+    n_components : int
+        Number of components.
+    method : {"kmeans", "k-means++"}
+        Run k-means from k-means++ centres, or take the rows nearest to these centres.
+    generator : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    index : ndarray of shape (m,)
+        Numbers of the rows.
+    memberships : ndarray of shape (n_components, m)
+        Sample weights of the rows, in the line of their component.
+    """
+    index, weights = _sample(dataset, generator)
+    if n_components == 1:
+        return index, weights[None]
+    points = as_points(dataset.rows[index])
+    order = np.lexsort(points.T[::-1])
+    index, weights, points = index[order], weights[order], points[order]
+    seed = int(generator.integers(2**31))
+    labels = _cluster(points, weights, n_components, method, seed)
+    memberships = np.zeros((n_components, len(index)))
+    memberships[labels, np.arange(len(index))] = weights
+    return index, memberships
+
+
+def _sample(
+    dataset: Dataset, generator: np.random.Generator
+) -> tuple[IntArray, FloatArray]:
+    weights = dataset.weights
+    index = np.arange(dataset.n_rows) if weights is None else np.flatnonzero(weights > 0)
+    if len(index) > MOST_ROWS:
+        index = np.sort(generator.choice(index, MOST_ROWS, replace=False))
+    return index, np.ones(len(index)) if weights is None else weights[index]
+
+
+def as_points(rows: Rows) -> FloatArray:
+    """Turn rows into points of a Euclidean space, (n, D).
+
+    Categories become one-hot columns divided by the square root of two, so that two
+    different categories are at distance one; holes are filled by column means.
+    """
+    real = rows.real
+    if rows.observed is not None:
+        counts = np.maximum(rows.observed.sum(axis=1, keepdims=True), 1)
+        means = real.sum(axis=1, keepdims=True) / counts
+        real = np.where(rows.observed, real, means)
+    blocks = [real.T]
+    for codes in rows.codes:
+        one_hot = (codes[:, None] == np.arange(codes.max(initial=0) + 1)).astype(float)
+        hole = codes == MISSING_CODE
+        one_hot[hole] = one_hot.sum(axis=0) / max(1, np.sum(~hole))
+        blocks.append(one_hot / np.sqrt(2.0))
+    return np.hstack(blocks)
+
+
+def _cluster(
+    points: FloatArray,
+    weights: FloatArray,
+    n_clusters: int,
+    method: str,
+    seed: int,
+) -> IntArray:
+    # Imported here, since scikit-learn's clusterers take a tenth of a second to load.
+    from sklearn.cluster import KMeans, kmeans_plusplus
+
+    n_distinct = 1 + int(np.any(points[1:] != points[:-1], axis=1).sum())
+    if n_distinct <= n_clusters:
+        # Each distinct point gets its own component; further ones stay empty.
+        return np.cumsum(np.r_[False, np.any(points[1:] != points[:-1], axis=1)])
+    centres, _ = kmeans_plusplus(
+        points, n_clusters, sample_weight=weights, random_state=seed
+    )
+    iterations = 100 if method == "kmeans" else 1
+    kmeans = KMeans(
+        n_clusters, init=centres, n_init=1, max_iter=iterations, random_state=seed
+    )
+    return kmeans.fit_predict(points, sample_weight=weights)
