@@ -1,1 +1,25 @@
-"""hybridmix: generative models trained to discriminate."""
+"""hybridmix: generative models trained to discriminate.
+
+Mixture models of real, categorical and mixed tables that classify, estimate densities,
+fill holes and find outliers, with missing values marginalised exactly.
+"""
+
+from hybridmix.estimators import (
+    HybridMixtureClassifier,
+    MixtureDensity,
+    MixtureImputer,
+    MixtureOutlierDetector,
+)
+from hybridmix.io import load, save
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "HybridMixtureClassifier",
+    "MixtureDensity",
+    "MixtureImputer",
+    "MixtureOutlierDetector",
+    "__version__",
+    "load",
+    "save",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -95,9 +96,7 @@ class Mixture:
     def restrict(self, real: list[int], codes: list[int]) -> Mixture:
         """Return the exact marginal over some of the columns."""
         family, components = self.family.restrict(self.components, real, codes)
-        return Mixture(
-            family, components, self.log_mixing, self.log_prior, self.offsets
-        )
+        return Mixture(family, components, self.log_mixing, self.log_prior, self.offsets)
 
     def impute(self, rows: Rows) -> Rows:
         """Fill holes by conditional means and modes."""
@@ -154,8 +153,8 @@ class Evaluation:
         """
         shares = weights / self.sums
         result = self.relative
-        for label, share in enumerate(shares):
-            result[self.offsets[label] : self.offsets[label + 1]] *= share
+        for groups, block in _blocks(result, self.offsets):
+            block *= shares[groups, None]
         return result
 
     def component_posterior(self) -> FloatArray:
@@ -184,15 +183,26 @@ def grouped_logsumexp(
     """
     shape = (len(offsets) - 1, values.shape[1])
     logs, sums = np.empty(shape), np.empty(shape)
-    for group in range(len(logs)):
-        block = values[offsets[group] : offsets[group + 1]]
-        np.max(block, axis=0, out=logs[group])
-        block -= logs[group]
+    for groups, block in _blocks(values, offsets):
+        np.max(block, axis=1, out=logs[groups])
+        block -= logs[groups, None]
         np.maximum(block, _NEGLIGIBLE, out=block)
         np.exp(block, out=block)
-        np.sum(block, axis=0, out=sums[group])
+        np.sum(block, axis=1, out=sums[groups])
     logs += np.log(sums)
     return logs, sums
+
+
+def _blocks(
+    values: FloatArray, offsets: tuple[int, ...]
+) -> Iterator[tuple[slice, FloatArray]]:
+    """View groups of rows of a matrix as (groups, K, n): together if of equal size."""
+    sizes = {b - a for a, b in zip(offsets[:-1], offsets[1:], strict=True)}
+    if len(sizes) == 1:
+        yield slice(None), values.reshape(-1, sizes.pop(), values.shape[1])
+        return
+    for group, (first, last) in enumerate(zip(offsets[:-1], offsets[1:], strict=True)):
+        yield slice(group, group + 1), values[None, first:last]
 
 
 def class_posterior(log_joint: FloatArray) -> tuple[FloatArray, FloatArray]:

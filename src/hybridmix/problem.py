@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from hybridmix._parallel import Workers
-from hybridmix.data.rows import UNLABELLED, Dataset
+from hybridmix.data.rows import Dataset
 from hybridmix.families.base import Family
 from hybridmix.mixture import Mixture, MixtureStatistics
 from hybridmix.objectives.base import Objective
 
-# Chunks of this size stay in the cache of a core; smaller ones spend their time in calls.
-_CHUNK_BYTES = 2 << 20
-_FEWEST_ROWS, _MOST_ROWS = 64, 4096
+# Large enough that threads seldom meet between calls, small enough for shared caches.
+_CHUNK_BYTES = 8 << 20
+_FEWEST_ROWS, _MOST_ROWS = 64, 32768
 # A fixed number of tasks, summed in a fixed order, gives the same bits on any number of
 # threads.
 _N_TASKS = 16
@@ -29,6 +30,15 @@ def chunk_rows(width: int) -> int:
     """Return how many rows of a given width make a chunk."""
     rows = _CHUNK_BYTES // (8 * width) // 64 * 64
     return int(np.clip(rows, _FEWEST_ROWS, _MOST_ROWS))
+
+
+@dataclass(frozen=True)
+class _View:
+    """A part of a model: the components of one class, or all."""
+
+    model: Mixture
+    components: slice
+    first_label: int
 
 
 class Problem:
@@ -76,49 +86,53 @@ class Problem:
         """Return the sum of the objective, and statistics weighted by its derivatives."""
         total_value = 0.0
         total = _zero_statistics(model)
+        views = self._views(model)
         for value, statistics in self._workers.map(
-            lambda task: self._run(task, model), self._tasks
+            lambda task: self._run(task, model, views), self._tasks
         ):
             total_value += value
             total.add(statistics)
         return total_value, total
 
-    def _run(self, task: range, model: Mixture) -> tuple[float, MixtureStatistics]:
+    def _views(self, model: Mixture) -> dict[int, _View]:
+        """Return, for each label, the part of the model that its rows look at."""
+        everything = _View(model, slice(0, model.n_components), 0)
+        views = dict.fromkeys(range(-1, model.n_classes), everything)
+        if not self.objective.needs_rivals:
+            for label in range(model.n_classes):
+                own = slice(model.offsets[label], model.offsets[label + 1])
+                views[label] = _View(model.of_class(label), own, label)
+        return views
+
+    def _run(
+        self, task: range, model: Mixture, views: dict[int, _View]
+    ) -> tuple[float, MixtureStatistics]:
         total_value = 0.0
         total = _zero_statistics(model)
         for number in task:
-            value, statistics, components = self._evaluate_chunk(number, model)
+            view = views[int(self.dataset.labels[self._chunks[number].start])]
+            value, statistics = self._evaluate_chunk(number, view)
             total_value += value
-            total.add(statistics, components)
+            total.add(statistics, view.components)
         return total_value, total
 
     def _evaluate_chunk(
-        self, number: int, model: Mixture
-    ) -> tuple[float, MixtureStatistics, slice]:
-        chunk = self._chunks[number]
-        labels = self.dataset.labels[chunk]
-        components = slice(0, model.n_components)
-        label = int(labels[0])
-        if not self.objective.needs_rivals and label != UNLABELLED:
-            components = slice(model.offsets[label], model.offsets[label + 1])
-            model = model.of_class(label)
-            labels = np.zeros_like(labels)
+        self, number: int, view: _View
+    ) -> tuple[float, MixtureStatistics]:
+        chunk, model = self._chunks[number], view.model
+        labels = self.dataset.labels[chunk] - view.first_label
         prepared = self._prepared(number)
         evaluation = model.evaluate(prepared)
-        values, weights = self.objective.values_and_weights(
-            evaluation.log_joint, labels
-        )
+        values, weights = self.objective.values_and_weights(evaluation.log_joint, labels)
         if self.dataset.weights is not None:
             values = values * self.dataset.weights[chunk]
             weights = weights * self.dataset.weights[chunk]
         spread = evaluation.spread(weights)
         statistics = MixtureStatistics(
             spread.sum(axis=1),
-            self._family.accumulate(
-                prepared, model.components, spread, evaluation.notes
-            ),
+            self._family.accumulate(prepared, model.components, spread, evaluation.notes),
         )
-        return float(values.sum()), statistics, components
+        return float(values.sum()), statistics
 
     def _prepared(self, number: int) -> Any:
         if self._kept is not None and self._kept[number] is not None:

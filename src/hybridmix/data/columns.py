@@ -58,7 +58,8 @@ def as_frame(X: Any) -> Any | None:
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """Tell whether a value is None, NaN, pandas.NA or NaT."""
     if value is None:
         return True
     if isinstance(value, Number):
@@ -85,7 +86,7 @@ class ArrayColumns:
         kind = self._array.dtype.kind
         if kind != "O":
             return kind in "bUS"
-        seen = [v for v in self._array[:, column] if not _is_missing(v)]
+        seen = [v for v in self._array[:, column] if not is_missing(v)]
         for value in seen:
             if not isinstance(value, Number | str | bytes | np.bool_):
                 raise TypeError(
@@ -99,15 +100,13 @@ class ArrayColumns:
         array = self._array if whole else self._array[:, list(columns)]
         if array.dtype.kind == "O":
             return np.array(
-                [[np.nan if _is_missing(v) else float(v) for v in row] for row in array],
+                [[np.nan if is_missing(v) else float(v) for v in row] for row in array],
                 dtype=np.float64,
             ).reshape(array.shape)
         return np.asarray(array, dtype=np.float64)
 
     def values(self, column: int) -> list[Any]:
-        return [
-            None if _is_missing(v) else v for v in self._array[:, column].tolist()
-        ]
+        return [None if is_missing(v) else v for v in self._array[:, column].tolist()]
 
     def dtype_name(self, column: int) -> str:
         return str(self._array.dtype)
@@ -163,7 +162,7 @@ class FrameColumns:
         return result
 
     def values(self, column: int) -> list[Any]:
-        return [None if _is_missing(v) else v for v in self._series(column).to_list()]
+        return [None if is_missing(v) else v for v in self._series(column).to_list()]
 
     def dtype_name(self, column: int) -> str:
         import narwhals.stable.v2 as nw
@@ -177,9 +176,7 @@ class FrameColumns:
         frame = self._frame
         for column, values in columns.items():
             old = self._series(column)
-            new = nw.new_series(
-                old.name, list(values), backend=old.implementation
-            )
+            new = nw.new_series(old.name, list(values), backend=old.implementation)
             if old.dtype in (nw.Categorical, nw.Enum, nw.Boolean, nw.String):
                 new = new.cast(old.dtype)
             if self.container == "pandas":

@@ -99,19 +99,22 @@ class Dataset:
         weights: FloatArray | None = None,
         block: int = 65536,
     ) -> Dataset:
-        """Encode all rows of a source, in the order that suits training.
+        """Encode the rows of a source, in the order that suits training.
 
-        The encoded copy is written block by block: it is the only array of the size of
-        the table that this makes.
+        Rows without weight are left out. The encoded copy is written block by block: it
+        is the only array of the size of the table that this makes.
         """
         observed = source.observed()
         order = _training_order(labels, observed)
+        if weights is not None:
+            order = np.arange(len(labels)) if order is None else order
+            order = order[weights[order] > 0]
         if order is None:
             return cls(source.rows(slice(None)), labels, weights)
         first = source.rows(order[:1])
-        real = np.empty((first.real.shape[0], source.n_rows))
-        codes = np.empty((first.codes.shape[0], source.n_rows), first.codes.dtype)
-        for start in range(0, source.n_rows, block):
+        real = np.empty((first.real.shape[0], len(order)))
+        codes = np.empty((first.codes.shape[0], len(order)), first.codes.dtype)
+        for start in range(0, len(order), block):
             here = slice(start, start + block)
             part = source.rows(order[here])
             real[:, here] = part.real
@@ -119,6 +122,13 @@ class Dataset:
         mask = None if observed is None else np.ascontiguousarray(observed[order].T)
         sorted_weights = None if weights is None else weights[order]
         return cls(Rows(real, mask, codes), labels[order], sorted_weights)
+
+    def labelled(self) -> Dataset:
+        """Return the rows that have a label, without copying them."""
+        start = int(np.searchsorted(self.labels, 0))
+        here = slice(start, self.n_rows)
+        weights = None if self.weights is None else self.weights[here]
+        return Dataset(self.rows[here], self.labels[here], weights)
 
     def of_class(self, label: int) -> Dataset:
         """Return the rows of one class, without copying them; their label becomes 0."""

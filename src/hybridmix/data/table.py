@@ -252,9 +252,7 @@ def read_table(
                 "feature(s) while a minimum of 1 is required."
             )
     else:
-        X = validate_data(
-            estimator, X, reset=reset, dtype=None, ensure_all_finite=False
-        )
+        X = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
     return read_columns(X)
 
 

@@ -37,6 +37,10 @@ class Parameters:
         """Tell whether all components share the array of this name."""
         return False
 
+    def affine(self, scale: FloatArray, shift: FloatArray) -> Self:
+        """Return the parameters of ``scale * x + shift``, over the real columns."""
+        return self
+
 
 class Statistics:
     """Base of the sufficient statistics: dataclasses of arrays that add up.
@@ -133,9 +137,7 @@ class Family(ABC, Generic[P, S]):
         """Return coordinates around a start, where components have these row counts."""
 
     @abstractmethod
-    def impute(
-        self, rows: Rows, parameters: P, posterior: FloatArray
-    ) -> Rows:
+    def impute(self, rows: Rows, parameters: P, posterior: FloatArray) -> Rows:
         """Fill holes by the conditional mean or mode, given component posteriors (J, n)."""
 
     @abstractmethod

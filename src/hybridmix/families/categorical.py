@@ -66,9 +66,7 @@ class Categorical(Family[CategoricalParameters, CategoricalStatistics]):
     def evaluate(
         self, prepared: sparse.csr_array, parameters: CategoricalParameters
     ) -> tuple[FloatArray, None]:
-        return np.ascontiguousarray(
-            (prepared @ parameters.log_probabilities.T).T
-        ), None
+        return np.ascontiguousarray((prepared @ parameters.log_probabilities.T).T), None
 
     def accumulate(
         self,
@@ -208,9 +206,7 @@ class Categorical(Family[CategoricalParameters, CategoricalStatistics]):
         return counts - totals * np.exp(log_probabilities)
 
 
-class CategoricalCoordinates(
-    Coordinates[CategoricalParameters, CategoricalStatistics]
-):
+class CategoricalCoordinates(Coordinates[CategoricalParameters, CategoricalStatistics]):
     r"""Logits relative to the start, times the standard deviation of their counts.
 
     The information of a logit is :math:`n \theta (1 - \theta)`; it is bounded below to

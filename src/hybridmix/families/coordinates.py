@@ -44,9 +44,7 @@ class DiagonalCoordinates(Coordinates[DiagonalParameters, DiagonalStatistics]):
         deviations = self._deviations * np.exp(-log_scale)
         return DiagonalParameters(self._means + deviations * shift, deviations**2)
 
-    def gradient(
-        self, vector: FloatArray, statistics: DiagonalStatistics
-    ) -> FloatArray:
+    def gradient(self, vector: FloatArray, statistics: DiagonalStatistics) -> FloatArray:
         shift, log_scale = self._split(vector)
         counts = statistics.counts
         first = (statistics.first - counts * self._means) / self._deviations
@@ -118,11 +116,7 @@ class FullCoordinates(Coordinates[FullParameters, FullStatistics]):
             crossed = crossed.sum(axis=0, keepdims=True)
             pulled = pulled.sum(axis=0, keepdims=True)
             counts = counts.sum(keepdims=True)
-        second = (
-            whiteners
-            @ (statistics.second - crossed)
-            @ np.swapaxes(whiteners, 1, 2)
-        )
+        second = whiteners @ (statistics.second - crossed) @ np.swapaxes(whiteners, 1, 2)
         by_shift = np.squeeze(matrices @ first[:, :, None], axis=2)
         by_shift -= statistics.counts[:, None] * shift
         by_matrix = (pulled - matrices @ second)[:, self._lower[0], self._lower[1]]
@@ -130,5 +124,8 @@ class FullCoordinates(Coordinates[FullParameters, FullStatistics]):
         by_matrix[:, self._is_diagonal] *= diagonal
         by_matrix[:, self._is_diagonal] += counts
         return np.concatenate(
-            [(by_shift * self._shift_step).ravel(), (by_matrix * self._matrix_step).ravel()]
+            [
+                (by_shift * self._shift_step).ravel(),
+                (by_matrix * self._matrix_step).ravel(),
+            ]
         )

@@ -73,9 +73,7 @@ class DiagonalGaussian(Family[DiagonalParameters, DiagonalStatistics]):
     def evaluate(
         self, prepared: _Features, parameters: DiagonalParameters
     ) -> tuple[FloatArray, None]:
-        natural = (
-            parameters.masked_natural if prepared.is_masked else parameters.natural
-        )
+        natural = parameters.masked_natural if prepared.is_masked else parameters.natural
         return natural @ prepared.values, None
 
     def accumulate(
@@ -86,7 +84,8 @@ class DiagonalGaussian(Family[DiagonalParameters, DiagonalStatistics]):
         notes: None = None,
     ) -> DiagonalStatistics:
         d = prepared.n_columns
-        sums = weights @ prepared.values.T
+        # Unlike `@`, np.dot lets other threads run even when the result is small.
+        sums = np.dot(weights, prepared.values.T)
         counts = np.broadcast_to(sums[:, 2 * d :], (len(weights), d))
         return DiagonalStatistics(counts, sums[:, d : 2 * d], sums[:, :d])
 
@@ -97,9 +96,7 @@ class DiagonalGaussian(Family[DiagonalParameters, DiagonalStatistics]):
     def maximise(self, statistics: DiagonalStatistics) -> DiagonalParameters:
         counts = np.maximum(statistics.counts, 0.0)
         seen = counts > np.finfo(float).tiny
-        means = np.divide(
-            statistics.first, counts, out=np.zeros_like(counts), where=seen
-        )
+        means = np.divide(statistics.first, counts, out=np.zeros_like(counts), where=seen)
         squares = np.maximum(statistics.second - means * statistics.first, 0.0)
         if self.spherical:
             total = self.prior.posterior_mean(
@@ -110,9 +107,7 @@ class DiagonalGaussian(Family[DiagonalParameters, DiagonalStatistics]):
             )
             variances = np.repeat(total, self.n_columns, axis=1)
         else:
-            variances = self.prior.posterior_mean(
-                squares, counts, self.prior.variances
-            )
+            variances = self.prior.posterior_mean(squares, counts, self.prior.variances)
         return DiagonalParameters(means, np.maximum(variances, self.prior.floor))
 
     def start(self, rows: Rows, weights: FloatArray) -> DiagonalParameters:
@@ -128,16 +123,16 @@ class DiagonalGaussian(Family[DiagonalParameters, DiagonalStatistics]):
 
     def log_prior(self, parameters: DiagonalParameters) -> float:
         ratio = self._prior_variances() / parameters.variances
-        return -0.5 * self.prior.strength * float(
-            np.sum(np.log(parameters.variances) + ratio)
+        return (
+            -0.5
+            * self.prior.strength
+            * float(np.sum(np.log(parameters.variances) + ratio))
         )
 
     def prior_statistics(self, parameters: DiagonalParameters) -> DiagonalStatistics:
         strength, means = self.prior.strength, parameters.means
         second = strength * (self._prior_variances() + means**2)
-        return DiagonalStatistics(
-            np.full_like(means, strength), strength * means, second
-        )
+        return DiagonalStatistics(np.full_like(means, strength), strength * means, second)
 
     def collapsed(self, parameters: DiagonalParameters) -> BoolArray:
         return np.all(parameters.variances <= self.prior.floor, axis=1)

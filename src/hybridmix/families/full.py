@@ -111,14 +111,14 @@ class FullGaussian(Family[FullParameters, FullStatistics]):
         theirs, per pattern and not per row.
         """
         x = group.augmented
+        # Unlike `@`, np.dot lets other threads run even when the result is small.
         if self.tied:
-            sums = weights @ x.T
-            moments = ((x * weights.sum(axis=0)) @ x.T)[None]
+            sums = np.dot(weights, x.T)
+            moments = np.dot(x * weights.sum(axis=0), x.T)[None]
         else:
             scaled = weights[:, None, :] * x
-            moments = (scaled.reshape(-1, x.shape[1]) @ x.T).reshape(
-                len(weights), len(x), len(x)
-            )
+            moments = np.dot(scaled.reshape(-1, x.shape[1]), x.T)
+            moments = moments.reshape(len(weights), len(x), len(x))
             sums = moments[:, -1]
         if group.columns is not None:
             sums, moments = self._regress(
@@ -176,7 +176,7 @@ class FullGaussian(Family[FullParameters, FullStatistics]):
             for j, filled in zip(sharing, regression.filled, strict=True):
                 scaled = filled * weights[j]
                 total.first[j] += scaled.sum(axis=1)
-                total.second[number] += scaled @ filled.T
+                total.second[number] += np.dot(scaled, filled.T)
             of_covariance = weights[sharing.start : sharing.stop].sum(axis=0)
             scattered = regression.inverses * group.of_patterns(of_covariance)
             spread = np.bincount(cells, scattered.ravel(), d * d).reshape(d, d)

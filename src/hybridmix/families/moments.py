@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -19,6 +19,9 @@ class DiagonalParameters(Parameters):
 
     means: FloatArray
     variances: FloatArray
+
+    def affine(self, scale: FloatArray, shift: FloatArray) -> Self:
+        return type(self)(self.means * scale + shift, self.variances * scale**2)
 
     @cached_property
     def masked_natural(self) -> FloatArray:
@@ -67,6 +70,13 @@ class FullParameters(Parameters):
     def of(cls, means: FloatArray, covariances: FloatArray) -> FullParameters:
         """Factorise covariances."""
         return cls(means, covariances, inverse_lower(np.linalg.cholesky(covariances)))
+
+    def affine(self, scale: FloatArray, shift: FloatArray) -> Self:
+        return type(self)(
+            self.means * scale + shift,
+            self.covariances * (scale[:, None] * scale),
+            self.whiteners / scale,
+        )
 
     def is_shared(self, name: str) -> bool:
         return name != "means" and len(self.covariances) == 1 != len(self.means)

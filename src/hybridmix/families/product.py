@@ -22,6 +22,9 @@ class ProductParameters(Parameters):
     def take(self, components: slice | IntArray) -> Self:
         return type(self)(tuple(factor.take(components) for factor in self.factors))
 
+    def affine(self, scale: FloatArray, shift: FloatArray) -> Self:
+        return type(self)(tuple(factor.affine(scale, shift) for factor in self.factors))
+
 
 @dataclass
 class ProductStatistics(Statistics):

@@ -83,6 +83,8 @@ def filled_uniform(
     observed = group.augmented[:-1]
     if group.columns is None:
         return np.broadcast_to(observed, (len(parameters.means), *observed.shape))
-    gain = np.swapaxes(parameters.covariances[:, group.columns], 1, 2) @ marginal.precisions
+    gain = (
+        np.swapaxes(parameters.covariances[:, group.columns], 1, 2) @ marginal.precisions
+    )
     error = observed - marginal.means[:, :, None]
     return gain @ error + parameters.means[:, :, None]

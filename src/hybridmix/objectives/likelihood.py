@@ -32,6 +32,9 @@ class Likelihood(Objective):
     def values_and_weights(
         self, log_joint: FloatArray, labels: IntArray
     ) -> tuple[FloatArray, FloatArray]:
+        if len(log_joint) == 1 and labels[0] != UNLABELLED:
+            # Rows of one class, evaluated without its rivals: the bulk of a fit.
+            return log_joint[0], np.ones(log_joint.shape)
         values = np.empty(log_joint.shape[1])
         weights = np.zeros(log_joint.shape)
         labelled = np.flatnonzero(labels != UNLABELLED)

@@ -115,9 +115,7 @@ class ExpectationMaximisation:
         return solution
 
 
-def _penalised(
-    problem: Problem, model: Mixture
-) -> tuple[float, MixtureStatistics]:
+def _penalised(problem: Problem, model: Mixture) -> tuple[float, MixtureStatistics]:
     value, statistics = problem.value_and_statistics(model)
     return (value + model.log_prior_density()) / problem.total_weight, statistics
 

@@ -20,11 +20,11 @@ def start_mixture(
     dataset: Dataset,
     family: Family[Any, Any],
     n_components: int,
-    method: str,
+    init: str | FloatArray,
     generator: np.random.Generator,
 ) -> Mixture:
     """Return a first mixture of one class, from memberships of a sample of its rows."""
-    index, memberships = start_memberships(dataset, n_components, method, generator)
+    index, memberships = start_memberships(dataset, n_components, init, generator)
     shares = memberships.sum(axis=1)
     return Mixture(
         family,
@@ -38,7 +38,7 @@ def start_mixture(
 def start_memberships(
     dataset: Dataset,
     n_components: int,
-    method: str,
+    init: str | FloatArray,
     generator: np.random.Generator,
 ) -> tuple[IntArray, FloatArray]:
     """Assign a sample of rows to components.
@@ -52,8 +52,9 @@ def start_memberships(
         Rows of one class.
     n_components : int
         Number of components.
-    method : {"kmeans", "k-means++"}
-        Run k-means from k-means++ centres, or take the rows nearest to these centres.
+    init : {"kmeans", "k-means++"} or ndarray of shape (n_components, d)
+        Run k-means from k-means++ centres, stop at these centres, or take centres as
+        they are given.
     generator : numpy.random.Generator
         Source of randomness.
 
@@ -67,21 +68,39 @@ def start_memberships(
     index, weights = _sample(dataset, generator)
     if n_components == 1:
         return index, weights[None]
+    if not isinstance(init, str):
+        return index, _one_hot(_nearest(dataset.rows[index], init), weights, len(init))
     points = as_points(dataset.rows[index])
     order = np.lexsort(points.T[::-1])
     index, weights, points = index[order], weights[order], points[order]
     seed = int(generator.integers(2**31))
-    labels = _cluster(points, weights, n_components, method, seed)
-    memberships = np.zeros((n_components, len(index)))
-    memberships[labels, np.arange(len(index))] = weights
-    return index, memberships
+    labels = _cluster(points, weights, n_components, init, seed)
+    return index, _one_hot(labels, weights, n_components)
+
+
+def _one_hot(labels: IntArray, weights: FloatArray, n_components: int) -> FloatArray:
+    memberships = np.zeros((n_components, len(labels)))
+    memberships[labels, np.arange(len(labels))] = weights
+    # A component that no row is nearest to begins with a trace of all of them.
+    memberships[memberships.sum(axis=1) == 0] = weights / len(weights)
+    return memberships
+
+
+def _nearest(rows: Rows, centres: FloatArray) -> IntArray:
+    """Return the nearest centre of each row, over its observed real columns."""
+    observed = True if rows.observed is None else rows.observed
+    distances = [
+        (np.where(observed, rows.real - centre[:, None], 0.0) ** 2).sum(axis=0)
+        for centre in centres
+    ]
+    return np.argmin(distances, axis=0)
 
 
 def _sample(
     dataset: Dataset, generator: np.random.Generator
 ) -> tuple[IntArray, FloatArray]:
     weights = dataset.weights
-    index = np.arange(dataset.n_rows) if weights is None else np.flatnonzero(weights > 0)
+    index = np.arange(dataset.n_rows)
     if len(index) > MOST_ROWS:
         index = np.sort(generator.choice(index, MOST_ROWS, replace=False))
     return index, np.ones(len(index)) if weights is None else weights[index]

@@ -1,0 +1,13 @@
+"""Estimators with the interface of scikit-learn."""
+
+from hybridmix.estimators.classifier import HybridMixtureClassifier
+from hybridmix.estimators.density import MixtureDensity
+from hybridmix.estimators.imputer import MixtureImputer
+from hybridmix.estimators.outlier import MixtureOutlierDetector
+
+__all__ = [
+    "HybridMixtureClassifier",
+    "MixtureDensity",
+    "MixtureImputer",
+    "MixtureOutlierDetector",
+]

@@ -1,0 +1,366 @@
+"""What the estimators share: options, training of one class, prediction by chunks."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+
+from hybridmix._parallel import Workers, workers
+from hybridmix._typing import FloatArray, IntArray
+from hybridmix.data import Dataset, Schema, Table, read_table
+from hybridmix.data.columns import Columns
+from hybridmix.estimators.training import (
+    ClassTrainer,
+    component_range,
+    within_class_variances,
+)
+from hybridmix.families import (
+    Categorical,
+    DiagonalGaussian,
+    Family,
+    FullGaussian,
+    Product,
+    VariancePrior,
+)
+from hybridmix.mixture import Mixture, class_posterior
+from hybridmix.problem import chunk_rows
+from hybridmix.solvers import ExpectationMaximisation, Solution
+from hybridmix.solvers.starts import METHODS
+
+COVARIANCE_TYPES = ("spherical", "diag", "tied", "full")
+Result = TypeVar("Result")
+
+
+class MixtureEstimator(BaseEstimator):
+    """Base of all estimators; holds no parameters of its own."""
+
+    n_components: Any
+    covariance_type: str
+    covariance_prior: float
+    variance_floor: float
+    smoothing: float
+    categorical_features: Any
+    init: Any
+    n_init: int
+    max_iter: int
+    tol: float
+    n_jobs: int | None
+    random_state: Any
+    verbose: int
+    schema_: Schema
+    model_: Mixture
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+    # Training ---------------------------------------------------------------------
+
+    def _check_options(self) -> None:
+        if self.covariance_type not in COVARIANCE_TYPES:
+            raise ValueError(
+                f"covariance_type={self.covariance_type!r} is not one of "
+                f"{', '.join(COVARIANCE_TYPES)}."
+            )
+        check_number("covariance_prior", self.covariance_prior, 0.0)
+        check_number("variance_floor", self.variance_floor, 1e-12, 1.0)
+        check_number("smoothing", self.smoothing, 1e-10)
+        check_number("tol", self.tol, 0.0)
+        check_number("max_iter", self.max_iter, 1, whole=True)
+        check_number("n_init", self.n_init, 1, whole=True)
+        if isinstance(self.init, str) and self.init not in METHODS:
+            raise ValueError(
+                f"init={self.init!r} is not one of {', '.join(METHODS)}; it may also be "
+                "an array of centres or a fitted estimator."
+            )
+
+    def _learn_table(self, X: Any, sample_weight: Any) -> tuple[Table, FloatArray | None]:
+        """Check the options and the table, and learn the schema."""
+        self._check_options()
+        columns = read_table(self, X)
+        weights = None
+        if sample_weight is not None:
+            weights = _check_sample_weight(
+                sample_weight, np.empty((columns.n_rows, 1)), ensure_non_negative=True
+            )
+            if not weights.any():
+                raise ValueError("All sample weights are zero.")
+            weights = None if np.all(weights == 1.0) else weights
+        self.schema_ = Schema.learn(
+            columns,
+            self.categorical_features,
+            weights,
+            common_scale=self.covariance_type == "spherical",
+        )
+        return self.schema_.encode(columns), weights
+
+    def _family(self, variances: FloatArray, n_components: float) -> Family[Any, Any]:
+        """Return the family of the table, for classes of this many components."""
+        schema = self.schema_
+        families: list[Family[Any, Any]] = []
+        d = len(schema.real)
+        if d:
+            # Components that share the spread of a class evenly have this part of it.
+            target = np.maximum(
+                variances * n_components ** (-2.0 / d), self.variance_floor
+            )
+            prior = VariancePrior(
+                target, float(self.covariance_prior), float(self.variance_floor)
+            )
+            if self.covariance_type in ("spherical", "diag"):
+                spherical = self.covariance_type == "spherical"
+                families.append(DiagonalGaussian(prior, spherical))
+            else:
+                families.append(FullGaussian(prior, self.covariance_type == "tied"))
+        if schema.categorical:
+            families.append(Categorical(schema.n_categories, float(self.smoothing)))
+        return families[0] if len(families) == 1 else Product(tuple(families))
+
+    def _solver(self, learn_prior: bool = True) -> ExpectationMaximisation:
+        return ExpectationMaximisation(
+            max_iter=self.max_iter,
+            tol=self.tol,
+            learn_prior=learn_prior,
+            verbose=bool(self.verbose),
+        )
+
+    def _trainer(
+        self, variances: FloatArray, generator: np.random.Generator, pool: Workers
+    ) -> ClassTrainer:
+        return ClassTrainer(
+            family_of=lambda n_components: self._family(variances, n_components),
+            solver=self._solver(),
+            n_init=self.n_init,
+            generator=generator,
+            pool=pool,
+            verbose=bool(self.verbose),
+        )
+
+    def _fit_density(self, X: Any, sample_weight: Any) -> Dataset:
+        """Fit a mixture to all rows and set the attributes; return the encoded rows."""
+        table, weights = self._learn_table(X, sample_weight)
+        dataset = Dataset.arrange(table, np.zeros(table.n_rows, np.intp), weights)
+        candidates = component_range(self.n_components)
+        if min(candidates) > dataset.n_rows:
+            raise ValueError(
+                f"n_components={min(candidates)} is more than the number of rows, "
+                f"n_samples={dataset.n_rows}. Use fewer components."
+            )
+        init: Any = self.init
+        if isinstance(init, MixtureEstimator):
+            init = self._translated(init)
+            candidates = [init.n_components]
+        elif not isinstance(init, str):
+            candidates = candidates[:1]
+            init = self._centres(init, candidates[0])
+        variances = within_class_variances(dataset)
+        possible = [k for k in candidates if k <= dataset.n_rows]
+        with workers(self.n_jobs) as pool:
+            trainer = self._trainer(variances, np.random.default_rng(self._seed()), pool)
+            fit = trainer.fit(dataset, possible, init)
+        solution = fit.solution
+        self.model_ = solution.model
+        self.n_components_ = solution.model.n_components
+        self.bic_ = fit.bic
+        self.converged_ = solution.converged
+        self.n_iter_ = solution.n_iter
+        self.trace_ = np.array(solution.trace)
+        self._publish()
+        self._warn_about([solution])
+        return dataset
+
+    def _centres(self, init: Any, n_components: int) -> FloatArray:
+        """Check and scale user-given centres."""
+        schema = self.schema_
+        centres = np.asarray(init, dtype=np.float64)
+        expected = (n_components, schema.n_columns)
+        if schema.categorical or centres.shape != expected:
+            raise ValueError(
+                f"init must have the shape (n_components, n_features) = {expected} and "
+                f"all columns must be real; it has the shape {centres.shape}."
+            )
+        if not np.isfinite(centres).all():
+            raise ValueError("init holds NaN or infinity.")
+        return (centres[:, list(schema.real)] - schema.centre) / schema.scale
+
+    def _translated(self, other: MixtureEstimator) -> Mixture:
+        """Express the model of another fitted estimator in the scale of this table."""
+        check_is_fitted(other)
+        mine, theirs = self.schema_, other.schema_
+        same_table = (mine.real, mine.categorical, mine.categories) == (
+            theirs.real,
+            theirs.categorical,
+            theirs.categories,
+        )
+        if not same_table or self.covariance_type != other.covariance_type:
+            raise ValueError(
+                "The estimator given as init was fitted to other columns, categories or "
+                "another covariance_type."
+            )
+        scale = theirs.scale / mine.scale
+        shift = (theirs.centre - mine.centre) / mine.scale
+        return replace(
+            other.model_, components=other.model_.components.affine(scale, shift)
+        )
+
+    def _warn_about(self, solutions: Iterable[Solution]) -> None:
+        solutions = list(solutions)
+        if any(solution.interrupted for solution in solutions):
+            warnings.warn(
+                "Interrupted: the best model so far is kept.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        elif not all(solution.converged for solution in solutions):
+            warnings.warn(
+                f"EM did not converge in max_iter={self.max_iter} iterations. Raise "
+                "max_iter or tol, or use fewer components.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        n_reseeded = sum(solution.n_reseeded for solution in solutions)
+        if n_reseeded:
+            warnings.warn(
+                f"Components collapsed and were started anew {n_reseeded} time(s). Use "
+                "fewer components (n_components), a stronger covariance_prior or a "
+                "higher variance_floor.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def _publish(self) -> None:
+        """Set the fitted attributes, in the units of the table."""
+        model, schema = self.model_, self.schema_
+        components = model.components.affine(schema.scale, schema.centre)
+        factors = list(getattr(components, "factors", [components]))
+        self.mixing_ = np.exp(model.log_mixing)
+        if schema.real:
+            gaussian = factors.pop(0)
+            self.means_ = gaussian.means
+            self.covariances_ = _published_covariances(gaussian, self.covariance_type)
+        if schema.categorical:
+            probabilities = np.exp(factors.pop(0).log_probabilities)
+            ends = np.cumsum(schema.n_categories)[:-1]
+            self.category_probabilities_ = np.split(probabilities, ends, axis=1)
+            self.categories_ = [np.array(values) for values in schema.categories]
+
+    # Prediction -------------------------------------------------------------------
+
+    def _read(self, X: Any) -> Columns:
+        check_is_fitted(self)
+        return read_table(self, X, schema=self.schema_)
+
+    def _encode(self, X: Any) -> Table:
+        return self.schema_.encode(self._read(X))
+
+    def _seed(self, random_state: Any = None) -> int:
+        """Draw a seed from the given random state, or from the estimator's own."""
+        state = self.random_state if random_state is None else random_state
+        return int(check_random_state(state).randint(np.iinfo(np.int32).max))
+
+    def _map_chunks(
+        self, table: Table, function: Callable[[slice], Result]
+    ) -> list[Result]:
+        """Apply a function to ranges of rows, on threads."""
+        model = self.model_
+        size = chunk_rows(model.family.width(model.n_components))
+        chunks = [slice(a, a + size) for a in range(0, table.n_rows, size)]
+        n_jobs = 1 if len(chunks) == 1 else self.n_jobs
+        with workers(n_jobs) as pool:
+            return list(pool.map(function, chunks))
+
+    def _log_joint(self, table: Table) -> FloatArray:
+        """Return ``log p(x, c)`` in the units of the table, (n, C)."""
+        model = self.model_
+
+        def evaluate(chunk: slice) -> FloatArray:
+            prepared = model.family.prepare(table.rows(chunk))
+            return model.evaluate(prepared).log_joint - table.log_volume(chunk)
+
+        return np.concatenate(self._map_chunks(table, evaluate), axis=1).T
+
+    def _component_posterior(self, table: Table) -> FloatArray:
+        model = self.model_
+
+        def evaluate(chunk: slice) -> FloatArray:
+            prepared = model.family.prepare(table.rows(chunk))
+            return model.evaluate(prepared).component_posterior()
+
+        return np.concatenate(self._map_chunks(table, evaluate), axis=1).T
+
+    def _best_component(self, table: Table) -> IntArray:
+        model = self.model_
+
+        def evaluate(chunk: slice) -> IntArray:
+            prepared = model.family.prepare(table.rows(chunk))
+            return model.evaluate(prepared).component_posterior().argmax(axis=0)
+
+        return np.concatenate(self._map_chunks(table, evaluate))
+
+    def score_samples(self, X: Any) -> FloatArray:
+        """Return the log density of each row, over the columns that it has.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+            Rows; missing values are marginalised.
+
+        Returns
+        -------
+        log_density : ndarray of shape (n,)
+            Natural logarithm, in the units of the table.
+        """
+        return class_posterior(np.ascontiguousarray(self._log_joint(self._encode(X)).T))[
+            0
+        ]
+
+    def _sample_rows(self, n_samples: int, random_state: Any) -> tuple[Any, IntArray]:
+        check_is_fitted(self)
+        check_number("n_samples", n_samples, 1, whole=True)
+        generator = np.random.default_rng(self._seed(random_state))
+        rows, components = self.model_.sample(n_samples, generator)
+        order = generator.permutation(n_samples)
+        return self.schema_.decode(rows[order]), components[order]
+
+
+def check_number(
+    name: str,
+    value: Any,
+    least: float,
+    most: float = np.inf,
+    whole: bool = False,
+) -> None:
+    """Refuse a parameter that is no number or out of range."""
+    kind = Integral if whole else Real
+    if (
+        not isinstance(value, kind)
+        or isinstance(value, bool)
+        or not (least <= float(value) <= most)
+    ):
+        expected = "a whole number" if whole else "a number"
+        upper = "" if most == np.inf else f" and at most {most:g}"
+        raise ValueError(
+            f"{name}={value!r} is not valid: it must be {expected} of at least "
+            f"{least:g}{upper}."
+        )
+
+
+def _published_covariances(gaussian: Any, covariance_type: str) -> FloatArray:
+    if covariance_type == "spherical":
+        return np.asarray(gaussian.variances[:, 0])
+    if covariance_type == "diag":
+        return np.asarray(gaussian.variances)
+    covariances = np.asarray(gaussian.covariances)
+    return covariances[0] if covariance_type == "tied" else covariances

@@ -1,0 +1,391 @@
+"""The class-conditional mixture classifier."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_consistent_length
+
+from hybridmix._parallel import Workers, workers
+from hybridmix._typing import FloatArray, IntArray
+from hybridmix.data import UNLABELLED, Dataset, encode_labels
+from hybridmix.estimators.base import MixtureEstimator, check_number
+from hybridmix.estimators.training import (
+    ClassTrainer,
+    Components,
+    Fit,
+    component_range,
+    within_class_variances,
+)
+from hybridmix.mixture import Mixture, class_posterior
+from hybridmix.objectives import Likelihood
+from hybridmix.problem import Problem
+from hybridmix.solvers import Solution
+
+OBJECTIVES = ("likelihood",)
+
+
+class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
+    r"""A classifier that models each class by a mixture density.
+
+    .. math:: p(x, c) = \pi_c \sum_{k=1}^{K_c} \alpha_{ck}\, p(x \mid c, k), \qquad
+              p(c \mid x) = \frac{p(x, c)}{\sum_{c'} p(x, c')}
+
+    Rows with missing features are trained on and classified by the exact marginal of what
+    they have; rows without a label are learned from by EM over their classes.
+
+    Parameters
+    ----------
+    objective : {"likelihood"}, default="likelihood"
+        What training maximises.
+    n_components : int, iterable of int or dict, default=1
+        Components of each class: a number, numbers from which the Bayesian information
+        criterion chooses for each class, or a dictionary from labels to either.
+    covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
+        Covariance of the real columns within a component: any; one for all components of
+        all classes; diagonal; one variance for all columns (in the units of the table).
+    covariance_prior : float, default=1.0
+        Strength of the prior of the covariances, in rows; 0 for maximum likelihood.
+    variance_floor : float, default=1e-6
+        Smallest variance of a component in any direction, relative to the variances of
+        the columns.
+    smoothing : float, default=1.0
+        Rows added to the count of every category of a component.
+    class_prior : {"empirical", "uniform"} or array-like of shape (n_classes,), \
+            default="empirical"
+        Class probabilities: estimated, equal, or given in the order of the sorted labels.
+    unlabelled : object, default=-1
+        The mark of unlabelled rows in ``y``, beside None and NaN. None for no other mark,
+        for labels -1 and +1.
+    unlabelled_weight : float or "auto", default="auto"
+        What an unlabelled row counts beside a labelled one. "auto" lets all unlabelled
+        rows together count at most as much as all labelled ones, so that many of them
+        cannot redefine the classes.
+    categorical_features : list of int or str, or mask, default=None
+        Categorical columns beside those of type category, object, string or bool.
+    init : {"kmeans", "k-means++"} or HybridMixtureClassifier, default="kmeans"
+        Where EM begins: k-means within each class, k-means++ centres, or a fitted model.
+    n_init : int, default=1
+        Number of starts for each class; the best result is kept.
+    max_iter : int, default=300
+        Largest number of EM iterations per start.
+    tol : float, default=1e-4
+        EM stops when the mean log-likelihood per row rises by less.
+    n_jobs : int or None, default=None
+        Threads. None uses as many as BLAS may; the result does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of the starts and of `sample`.
+    verbose : int, default=0
+        Print progress if positive.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    class_prior_ : ndarray of shape (n_classes,)
+        Class probabilities.
+    n_components_ : ndarray of shape (n_classes,)
+        Number of components of each class.
+    component_classes_ : ndarray of shape (n_all_components,)
+        Position in ``classes_`` of the class of each component.
+    mixing_ : ndarray of shape (n_all_components,)
+        Proportions of the components within their class.
+    means_, covariances_, category_probabilities_, categories_
+        As in `MixtureDensity`, for all components of all classes.
+    bic_ : list of dict
+        For each class: the criterion for each number of components that was tried.
+    converged_ : bool
+        Whether EM met its tolerance, for all classes.
+    n_iter_ : int
+        EM iterations, the most of any class.
+    trace_ : ndarray
+        Mean log-likelihood of EM over all classes, where one was run (unlabelled rows or
+        a tied covariance); empty otherwise.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of str
+        Column names, if the table has them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
+    >>> from hybridmix import HybridMixtureClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> X[::3, 2] = np.nan          # holes
+    >>> y[::2] = -1                 # rows without a label
+    >>> model = HybridMixtureClassifier().fit(X, y)
+    >>> model.predict(X[:3])
+    array([0, 0, 0])
+    """
+
+    def __init__(
+        self,
+        objective: str = "likelihood",
+        *,
+        n_components: Components | Mapping[Any, Components] = 1,
+        covariance_type: str = "full",
+        covariance_prior: float = 1.0,
+        variance_floor: float = 1e-6,
+        smoothing: float = 1.0,
+        class_prior: Any = "empirical",
+        unlabelled: Any = -1,
+        unlabelled_weight: float | str = "auto",
+        categorical_features: Sequence[int | str | bool] | None = None,
+        init: Any = "kmeans",
+        n_init: int = 1,
+        max_iter: int = 300,
+        tol: float = 1e-4,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.objective = objective
+        self.n_components = n_components
+        self.covariance_type = covariance_type
+        self.covariance_prior = covariance_prior
+        self.variance_floor = variance_floor
+        self.smoothing = smoothing
+        self.class_prior = class_prior
+        self.unlabelled = unlabelled
+        self.unlabelled_weight = unlabelled_weight
+        self.categorical_features = categorical_features
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit a mixture to each class.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+            Training table; NaN, None and pandas.NA are missing values.
+        y : array-like of shape (n,)
+            Labels of any kind; see ``unlabelled`` for rows without one.
+        sample_weight : array-like of shape (n,), default=None
+            A row of weight two counts like two rows.
+
+        Returns
+        -------
+        self : HybridMixtureClassifier
+        """
+        if self.objective not in OBJECTIVES:
+            raise ValueError(
+                f"objective={self.objective!r} is not one of {', '.join(OBJECTIVES)}."
+            )
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        table, weights = self._learn_table(X, sample_weight)
+        self.classes_, labels = encode_labels(y, self.unlabelled)
+        check_consistent_length(table.real, labels)
+        dataset = Dataset.arrange(table, labels, weights)
+        self._check_classes(dataset)
+        with workers(self.n_jobs) as pool:
+            fits, solution = self._solve(dataset, pool)
+        self._publish_classes(solution.model, fits)
+        self.converged_ = solution.converged
+        self.n_iter_ = solution.n_iter
+        self.trace_ = np.array(solution.trace)
+        self._warn_about([solution])
+        return self
+
+    def predict_joint_log_proba(self, X: Any) -> FloatArray:
+        """Return the joint log densities ``log p(x, c)`` of rows and classes, (n, C)."""
+        return self._log_joint(self._encode(X))
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the class probabilities of each row, (n, C)."""
+        return self._class_posterior(X)[1].T
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the logarithms of the class probabilities, (n, C)."""
+        log_joint = self.predict_joint_log_proba(X)
+        evidence, _ = class_posterior(np.ascontiguousarray(log_joint.T))
+        return log_joint - evidence[:, None]
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the most probable class of each row."""
+        return self.classes_[self.predict_joint_log_proba(X).argmax(axis=1)]
+
+    def predict_component(self, X: Any) -> IntArray:
+        """Return the most probable component of each row, over all classes.
+
+        ``component_classes_`` tells the class that a component belongs to.
+        """
+        return self._best_component(self._encode(X))
+
+    def sample(
+        self, n_samples: int = 1, random_state: Any = None
+    ) -> tuple[Any, np.ndarray]:
+        """Draw rows and labels from the joint distribution.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of rows.
+        random_state : int, RandomState or None, default=None
+            None uses the estimator's own.
+
+        Returns
+        -------
+        X : ndarray or data frame of shape (n_samples, d)
+            A table like the one of training.
+        y : ndarray of shape (n_samples,)
+            Labels.
+        """
+        X, components = self._sample_rows(n_samples, random_state)
+        return X, self.classes_[self.component_classes_[components]]
+
+    def _class_posterior(self, X: Any) -> tuple[FloatArray, FloatArray]:
+        log_joint = self.predict_joint_log_proba(X)
+        return class_posterior(np.ascontiguousarray(log_joint.T))
+
+    # Training ---------------------------------------------------------------------
+
+    def _check_classes(self, dataset: Dataset) -> None:
+        present = np.unique(dataset.labels[dataset.labels != UNLABELLED])
+        absent = np.setdiff1d(np.arange(len(self.classes_)), present)
+        if len(absent):
+            raise ValueError(
+                f"Class {self.classes_[absent[0]]!r} has no row of positive weight."
+            )
+
+    def _solve(self, dataset: Dataset, pool: Workers) -> tuple[list[Fit], Solution]:
+        """Fit the classes one by one, then together if anything couples them."""
+        generator = np.random.default_rng(self._seed())
+        labelled = dataset.labelled()
+        variances = within_class_variances(labelled)
+        log_prior = self._log_class_prior(labelled)
+        if isinstance(self.init, HybridMixtureClassifier):
+            fits: list[Fit] = []
+            start = self._translated(self.init)
+            solutions = []
+        else:
+            trainer = self._trainer(variances, generator, pool)
+            fits = [
+                self._fit_label(dataset, label, trainer)
+                for label in range(len(self.classes_))
+            ]
+            start = self._join(labelled, variances, fits, log_prior)
+            solutions = [fit.solution for fit in fits]
+        stopped = any(solution.interrupted for solution in solutions)
+        coupled = len(labelled.labels) < dataset.n_rows or self.covariance_type == "tied"
+        if fits and (stopped or not coupled):
+            return fits, _joint_solution(start, solutions)
+        learn_prior = isinstance(self.class_prior, str) and (
+            self.class_prior == "empirical"
+        )
+        objective = Likelihood(self._unlabelled_weight(dataset, labelled))
+        problem = Problem(dataset, start.family, objective, start.n_components, pool)
+        return fits, self._solver(learn_prior).solve(problem, start, generator)
+
+    def _fit_label(self, dataset: Dataset, label: int, trainer: ClassTrainer) -> Fit:
+        rows = dataset.of_class(label)
+        name = self.classes_[label]
+        wanted: Any = self.n_components
+        if isinstance(wanted, Mapping):
+            if name not in wanted:
+                raise ValueError(f"n_components has no entry for class {name!r}.")
+            wanted = wanted[name]
+        candidates = component_range(wanted)
+        possible = [k for k in candidates if k <= rows.n_rows]
+        if len(possible) < len(candidates):
+            warnings.warn(
+                f"Class {name!r} has {rows.n_rows} labelled row(s), fewer than the "
+                f"{max(candidates)} components asked for; it gets at most as many "
+                "components as rows.",
+                UserWarning,
+                stacklevel=5,
+            )
+        return trainer.fit(
+            rows, possible or [rows.n_rows], self.init, name=f"class {name!r}: "
+        )
+
+    def _log_class_prior(self, labelled: Dataset) -> FloatArray:
+        n_classes = len(self.classes_)
+        if isinstance(self.class_prior, str):
+            if self.class_prior == "uniform":
+                return np.full(n_classes, -np.log(n_classes))
+            if self.class_prior == "empirical":
+                counts = np.bincount(labelled.labels, labelled.weights, n_classes)
+                return np.log(counts / counts.sum())
+            raise ValueError(
+                f"class_prior={self.class_prior!r} is neither 'empirical' nor 'uniform' "
+                "nor an array of probabilities."
+            )
+        prior = np.asarray(self.class_prior, dtype=np.float64)
+        if (
+            prior.shape != (n_classes,)
+            or not np.all(prior > 0)
+            or not np.isclose(prior.sum(), 1.0)
+        ):
+            raise ValueError(
+                f"class_prior must hold {n_classes} positive probabilities that sum to "
+                "one, in the order of the sorted labels."
+            )
+        return np.log(prior / prior.sum())
+
+    def _unlabelled_weight(self, dataset: Dataset, labelled: Dataset) -> float:
+        if self.unlabelled_weight == "auto":
+            excess = dataset.total_weight - labelled.total_weight
+            return min(1.0, labelled.total_weight / max(excess, 1e-12))
+        if not isinstance(self.unlabelled_weight, Real):
+            raise ValueError(
+                f"unlabelled_weight={self.unlabelled_weight!r} is neither a number nor "
+                "'auto'."
+            )
+        check_number("unlabelled_weight", self.unlabelled_weight, 0.0)
+        return float(self.unlabelled_weight)
+
+    def _join(
+        self,
+        labelled: Dataset,
+        variances: FloatArray,
+        fits: list[Fit],
+        log_prior: FloatArray,
+    ) -> Mixture:
+        """Put the mixtures of the classes into one model."""
+        models = [fit.solution.model for fit in fits]
+        sizes = [model.n_components for model in models]
+        family = self._family(variances, float(np.mean(sizes)))
+        counts = np.bincount(labelled.labels, labelled.weights, len(models))
+        return Mixture(
+            family,
+            family.concatenate([model.components for model in models], counts.tolist()),
+            np.concatenate([model.log_mixing for model in models]),
+            log_prior,
+            tuple(np.concatenate([[0], np.cumsum(sizes)]).tolist()),
+        )
+
+    def _publish_classes(self, model: Mixture, fits: list[Fit]) -> None:
+        self.model_ = model
+        self.class_prior_ = np.exp(model.log_prior)
+        self.n_components_ = np.diff(model.offsets)
+        self.component_classes_ = model.class_of
+        self.bic_ = [fit.bic for fit in fits]
+        self._publish()
+
+
+def _joint_solution(model: Mixture, solutions: list[Solution]) -> Solution:
+    """Sum up what the fits of the classes did."""
+    longest = max(solutions, key=lambda solution: solution.n_iter)
+    return Solution(
+        model,
+        float("nan"),
+        trace=longest.trace,
+        converged=all(solution.converged for solution in solutions),
+        interrupted=any(solution.interrupted for solution in solutions),
+        n_reseeded=sum(solution.n_reseeded for solution in solutions),
+    )

@@ -1,0 +1,262 @@
+"""Density estimation and clustering."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import DensityMixin
+from sklearn.utils.validation import check_is_fitted
+
+from hybridmix._typing import FloatArray, IntArray
+from hybridmix.estimators.base import MixtureEstimator
+from hybridmix.estimators.imputation import impute_table
+from hybridmix.estimators.training import Components
+
+
+class MixtureDensity(DensityMixin, MixtureEstimator):
+    r"""A mixture density for real, categorical and mixed tables with holes.
+
+    .. math:: p(x) = \sum_{k=1}^{K} \alpha_k\, p(x \mid k)
+
+    with Gaussian densities of the real columns and independent categorical ones. Missing
+    values are marginalised exactly, in training and in everything that follows. Columns
+    are centred and scaled inside; all attributes are in the units of the table.
+
+    Parameters
+    ----------
+    n_components : int or iterable of int, default=1
+        Number of components, or numbers from which the Bayesian information criterion
+        chooses.
+    covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
+        Covariance of the real columns within a component: any; one for all components;
+        diagonal; one variance for all columns (in the units of the table).
+    covariance_prior : float, default=1.0
+        Strength of the prior of the covariances, in rows. It lets every component borrow
+        from the overall variances, which keeps small components sound. 0 for maximum
+        likelihood.
+    variance_floor : float, default=1e-6
+        Smallest variance of a component in any direction, relative to the variances of
+        the columns.
+    smoothing : float, default=1.0
+        Rows added to the count of every category of a component.
+    categorical_features : list of int or str, or mask, default=None
+        Categorical columns beside those of type category, object, string or bool.
+    init : {"kmeans", "k-means++"}, ndarray of shape (n_components, n_features) or \
+            MixtureDensity, default="kmeans"
+        Where EM begins: k-means, k-means++ centres, given centres, or a fitted model.
+    n_init : int, default=1
+        Number of starts; the best result is kept.
+    max_iter : int, default=300
+        Largest number of EM iterations per start.
+    tol : float, default=1e-4
+        EM stops when the mean log-likelihood per row rises by less.
+    n_jobs : int or None, default=None
+        Threads. None uses as many as BLAS may; the result does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of the starts and of `sample`.
+    verbose : int, default=0
+        Print progress if positive.
+
+    Attributes
+    ----------
+    n_components_ : int
+        Number of components.
+    mixing_ : ndarray of shape (n_components_,)
+        Proportions of the components.
+    means_ : ndarray of shape (n_components_, n_real)
+        Means of the real columns.
+    covariances_ : ndarray
+        Covariances of the real columns: (K, d, d) if full, (d, d) if tied, (K, d) if
+        diagonal, (K,) if spherical.
+    category_probabilities_ : list of ndarray of shape (n_components_, n_categories)
+        For each categorical column.
+    categories_ : list of ndarray
+        Values of each categorical column.
+    bic_ : dict
+        The criterion for each number of components that was tried.
+    converged_ : bool
+        Whether EM met its tolerance.
+    n_iter_ : int
+        EM iterations of the best start.
+    trace_ : ndarray
+        Mean log-likelihood, with prior, along these iterations.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of str
+        Column names, if the table has them.
+
+    See Also
+    --------
+    HybridMixtureClassifier : A mixture for each class.
+    MixtureImputer : Fill holes in a pipeline.
+    MixtureOutlierDetector : Flag rows that do not belong.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hybridmix import MixtureDensity
+    >>> X = np.array([[0.1, 1.0], [0.0, np.nan], [5.0, 6.1], [5.1, 5.9], [0.2, 1.1]])
+    >>> density = MixtureDensity(n_components=2, random_state=0).fit(X)
+    >>> density.predict(X)[:2]
+    array([0, 0])
+    """
+
+    def __init__(
+        self,
+        n_components: Components = 1,
+        *,
+        covariance_type: str = "full",
+        covariance_prior: float = 1.0,
+        variance_floor: float = 1e-6,
+        smoothing: float = 1.0,
+        categorical_features: Sequence[int | str | bool] | None = None,
+        init: Any = "kmeans",
+        n_init: int = 1,
+        max_iter: int = 300,
+        tol: float = 1e-4,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.covariance_type = covariance_type
+        self.covariance_prior = covariance_prior
+        self.variance_floor = variance_floor
+        self.smoothing = smoothing
+        self.categorical_features = categorical_features
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the mixture.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+            Training table; NaN, None and pandas.NA are missing values.
+        y : ignored
+            For pipelines.
+        sample_weight : array-like of shape (n,), default=None
+            A row of weight two counts like two rows.
+
+        Returns
+        -------
+        self : MixtureDensity
+        """
+        self._fit_density(X, sample_weight)
+        return self
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the mean log density of the rows."""
+        return float(np.mean(self.score_samples(X)))
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probabilities of the components given each row, (n, K)."""
+        return self._component_posterior(self._encode(X))
+
+    def predict(self, X: Any) -> IntArray:
+        """Return the most probable component of each row: a clustering."""
+        return self._best_component(self._encode(X))
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> IntArray:
+        """Fit the mixture and return the most probable component of each row."""
+        return self.fit(X, sample_weight=sample_weight).predict(X)
+
+    def sample(
+        self, n_samples: int = 1, random_state: Any = None
+    ) -> tuple[Any, IntArray]:
+        """Draw rows from the mixture.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of rows.
+        random_state : int, RandomState or None, default=None
+            None uses the estimator's own.
+
+        Returns
+        -------
+        X : ndarray or data frame of shape (n_samples, d)
+            A table like the one of training.
+        components : ndarray of shape (n_samples,)
+            Where the rows come from.
+        """
+        return self._sample_rows(n_samples, random_state)
+
+    def impute(self, X: Any, draw: bool = False, random_state: Any = None) -> Any:
+        """Fill the holes of a table.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+            The table.
+        draw : bool, default=False
+            Draw from the conditional distribution instead of taking its mean (mode for
+            categories).
+        random_state : int, RandomState or None, default=None
+            For draws; None uses the estimator's own.
+
+        Returns
+        -------
+        X : ndarray or data frame of shape (n, d)
+            A completed copy.
+        """
+        seed = self._seed(random_state) if draw else None
+        columns = self._read(X)
+        table = self.schema_.encode(columns)
+        return impute_table(self.model_, table, columns, seed, self._map_chunks)
+
+    def bic(self, X: Any) -> float:
+        """Return the Bayesian information criterion on a table; lower is better."""
+        log_density = self.score_samples(X)
+        penalty = self.model_.n_parameters * np.log(len(log_density))
+        return float(penalty - 2.0 * log_density.sum())
+
+    def aic(self, X: Any) -> float:
+        """Return Akaike's information criterion on a table; lower is better."""
+        log_density = self.score_samples(X)
+        return float(2.0 * self.model_.n_parameters - 2.0 * log_density.sum())
+
+    def marginal(self, columns: Sequence[int | str]) -> Self:
+        """Return the density of some columns, with the others integrated out.
+
+        Parameters
+        ----------
+        columns : sequence of int or str
+            Positions or names, in the order that the new table will have.
+
+        Returns
+        -------
+        density : MixtureDensity
+            Fitted; it expects tables with these columns only.
+        """
+        check_is_fitted(self)
+        positions = self.schema_.positions(columns)
+        if len(set(positions)) != len(positions) or not positions:
+            raise ValueError("marginal needs at least one column, and each only once.")
+        schema = self.schema_
+        real = [schema.real.index(j) for j in positions if j in schema.real]
+        codes = [
+            schema.categorical.index(j) for j in positions if j in schema.categorical
+        ]
+        if not real and not codes:
+            raise ValueError("These columns had no observed value in training.")
+        result = copy(self)
+        result.schema_ = schema.restricted(positions)
+        result.model_ = self.model_.restrict(real, codes)
+        result.n_features_in_ = len(positions)
+        if hasattr(self, "feature_names_in_"):
+            result.feature_names_in_ = self.feature_names_in_[positions]
+        for name in ("means_", "covariances_", "category_probabilities_", "categories_"):
+            if hasattr(result, name):
+                delattr(result, name)
+        result._publish()
+        return result

@@ -1,0 +1,62 @@
+"""Filling the holes of a table by a fitted mixture."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hybridmix.data import Rows, Table
+from hybridmix.data.columns import Columns
+from hybridmix.mixture import Mixture
+
+
+def impute_table(
+    model: Mixture,
+    table: Table,
+    columns: Columns,
+    seed: int | None,
+    map_chunks: Any,
+) -> Any:
+    """Return a completed copy of a table.
+
+    Parameters
+    ----------
+    model : Mixture
+        The fitted mixture.
+    table : Table
+        The encoded table.
+    columns : Columns
+        The table itself, whose observed values are kept as they are.
+    seed : int or None
+        Seed of draws; None for conditional means and modes.
+    map_chunks : callable
+        Applies a function to ranges of rows.
+    """
+
+    def fill(chunk: slice) -> Rows:
+        rows = table.rows(chunk)
+        if seed is None:
+            return model.impute(rows)
+        # A generator for each chunk makes draws independent of the number of threads.
+        return model.draw(rows, np.random.default_rng([seed, chunk.start]))
+
+    parts: list[Rows] = map_chunks(table, fill)
+    schema = table.schema
+    replaced: dict[int, Any] = {}
+    for position, j in enumerate(schema.real):
+        hole = np.isnan(table.real[:, position])
+        if hole.any():
+            filled = np.concatenate([part.real[position] for part in parts])
+            filled = filled * schema.scale[position] + schema.centre[position]
+            replaced[j] = np.where(hole, filled, table.real[:, position])
+    for position, j in enumerate(schema.categorical):
+        values = columns.values(j)
+        if any(value is None for value in values):
+            codes = np.concatenate([part.codes[position] for part in parts])
+            categories = schema.categories[position]
+            replaced[j] = [
+                categories[code] if value is None else value
+                for code, value in zip(codes, values, strict=True)
+            ]
+    return columns.replaced(replaced)

@@ -1,0 +1,194 @@
+"""Imputation in a pipeline, single and multiple."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+
+from hybridmix._parallel import workers
+from hybridmix._typing import FloatArray
+from hybridmix.data import Dataset
+from hybridmix.estimators.base import MixtureEstimator, check_number
+from hybridmix.estimators.imputation import impute_table
+from hybridmix.estimators.training import Components
+from hybridmix.mixture import Mixture
+from hybridmix.objectives import Likelihood
+from hybridmix.problem import Problem
+
+
+class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):
+    """Fill holes by what a mixture density expects, given what is observed.
+
+    A real value is filled by its conditional mean, a category by the most probable one.
+    `draw` completes a table several times instead, by draws that show how uncertain the
+    filled values are (multiple imputation).
+
+    Parameters
+    ----------
+    n_components : int or iterable of int, default=(1, 2, 4, 8)
+        Number of components, or numbers from which the Bayesian information criterion
+        chooses.
+    n_draws : int or None, default=None
+        Number of completed tables that `draw` returns. Each is drawn from a mixture that
+        was fitted to another bootstrap sample of the rows, so that the tables differ by
+        the uncertainty of the model, too.
+    covariance_type, covariance_prior, variance_floor, smoothing, categorical_features
+        As in `MixtureDensity`.
+    init, n_init, max_iter, tol, n_jobs, random_state, verbose
+        As in `MixtureDensity`.
+
+    Attributes
+    ----------
+    n_components_, mixing_, means_, covariances_, category_probabilities_, categories_, \
+    bic_, converged_, n_iter_, trace_, n_features_in_, feature_names_in_
+        As in `MixtureDensity`.
+
+    Notes
+    -----
+    A table comes back as it came: arrays as arrays, data frames as data frames, with the
+    types and categories that they had. A column without any observed value in training is
+    left as it is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hybridmix import MixtureImputer
+    >>> X = np.array([[1.0, 2.0], [2.0, 4.1], [3.0, 5.9], [4.0, np.nan]])
+    >>> MixtureImputer(1, covariance_prior=0).fit_transform(X).round(1)[-1]
+    array([4. , 7.9])
+    """
+
+    def __init__(
+        self,
+        n_components: Components = (1, 2, 4, 8),
+        *,
+        n_draws: int | None = None,
+        covariance_type: str = "full",
+        covariance_prior: float = 1.0,
+        variance_floor: float = 1e-6,
+        smoothing: float = 1.0,
+        categorical_features: Sequence[int | str | bool] | None = None,
+        init: Any = "kmeans",
+        n_init: int = 1,
+        max_iter: int = 300,
+        tol: float = 1e-4,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.n_draws = n_draws
+        self.covariance_type = covariance_type
+        self.covariance_prior = covariance_prior
+        self.variance_floor = variance_floor
+        self.smoothing = smoothing
+        self.categorical_features = categorical_features
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the mixture that holes are filled from.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+            Training table, with holes.
+        y : ignored
+            For pipelines.
+        sample_weight : array-like of shape (n,), default=None
+            A row of weight two counts like two rows.
+
+        Returns
+        -------
+        self : MixtureImputer
+        """
+        if self.n_draws is not None:
+            check_number("n_draws", self.n_draws, 1, whole=True)
+        dataset = self._fit_density(X, sample_weight)
+        self.draw_models_ = self._bootstrap(dataset, self.n_draws or 0)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return a copy of a table with its holes filled.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+            The table.
+
+        Returns
+        -------
+        X : ndarray or data frame of shape (n, d)
+        """
+        return self._completed(X, [(self.model_, None)])[0]
+
+    def draw(self, X: Any, random_state: Any = None) -> list[Any]:
+        """Return ``n_draws`` completed copies of a table.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+            The table.
+        random_state : int, RandomState or None, default=None
+            None uses the estimator's own.
+
+        Returns
+        -------
+        tables : list of ndarray or data frame of shape (n, d)
+        """
+        self._read(X)
+        if not self.draw_models_:
+            raise ValueError(
+                "draw needs an imputer that was fitted with n_draws, such as "
+                "MixtureImputer(n_draws=5)."
+            )
+        seeds = np.random.default_rng(self._seed(random_state)).integers(
+            2**31, size=len(self.draw_models_)
+        )
+        pairs = zip(self.draw_models_, seeds.tolist(), strict=True)
+        return self._completed(X, list(pairs))
+
+    def _completed(
+        self, X: Any, models_and_seeds: list[tuple[Mixture, int | None]]
+    ) -> list[Any]:
+        columns = self._read(X)
+        table = self.schema_.encode(columns)
+        return [
+            impute_table(model, table, columns, seed, self._map_chunks)
+            for model, seed in models_and_seeds
+        ]
+
+    def _bootstrap(self, dataset: Dataset, n_models: int) -> list[Mixture]:
+        """Refit to bootstrap samples, each from the mixture of all rows."""
+        generator = np.random.default_rng([self._seed(), 1])
+        weights = np.ones(dataset.n_rows) if dataset.weights is None else dataset.weights
+        models = []
+        with workers(self.n_jobs) as pool:
+            for _ in range(n_models):
+                counts = _resampled(weights, generator)
+                problem = Problem(
+                    replace(dataset, weights=counts),
+                    self.model_.family,
+                    Likelihood(),
+                    self.model_.n_components,
+                    pool,
+                )
+                solution = self._solver().solve(problem, self.model_, generator)
+                models.append(solution.model)
+        return models
+
+
+def _resampled(weights: FloatArray, generator: np.random.Generator) -> FloatArray:
+    """Draw how often a bootstrap sample of the rows holds each of them."""
+    total = weights.sum()
+    counts = generator.multinomial(max(1, round(total)), weights / total)
+    return counts * (total / counts.sum())

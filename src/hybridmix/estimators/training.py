@@ -1,0 +1,149 @@
+"""Training of one class: numbers of components, restarts, EM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from hybridmix._parallel import Workers
+from hybridmix._typing import FloatArray
+from hybridmix.data import Dataset
+from hybridmix.families import Family
+from hybridmix.mixture import Mixture
+from hybridmix.objectives import Likelihood
+from hybridmix.problem import Problem
+from hybridmix.solvers import ExpectationMaximisation, Solution, start_mixture
+
+Components = int | Iterable[int]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted mixture of one class.
+
+    Attributes
+    ----------
+    solution : Solution
+        The best of the restarts.
+    log_likelihood : float
+        Of the rows, without priors.
+    bic : dict of int to float
+        The criterion for each number of components that was tried.
+    """
+
+    solution: Solution
+    log_likelihood: float
+    bic: dict[int, float]
+
+
+@dataclass(frozen=True)
+class ClassTrainer:
+    """Fits mixtures to the rows of one class.
+
+    Attributes
+    ----------
+    family_of : callable
+        Returns the family for a number of components.
+    solver : ExpectationMaximisation
+        Runs from each start.
+    n_init : int
+        Number of starts.
+    generator : numpy.random.Generator
+        Source of randomness.
+    pool : Workers
+        Threads.
+    verbose : bool
+        Print what is being tried.
+    """
+
+    family_of: Callable[[float], Family[Any, Any]]
+    solver: ExpectationMaximisation
+    n_init: int
+    generator: np.random.Generator
+    pool: Workers
+    verbose: bool
+
+    def fit(
+        self,
+        dataset: Dataset,
+        candidates: Components,
+        init: str | FloatArray | Mixture,
+        name: str = "",
+    ) -> Fit:
+        """Try all numbers of components and keep the best by BIC."""
+        fits: dict[int, Fit] = {}
+        bic: dict[int, float] = {}
+        for k in component_range(candidates):
+            fits[k] = self._fit_restarts(dataset, k, init, name)
+            n_parameters = fits[k].solution.model.n_parameters
+            bic[k] = n_parameters * float(np.log(dataset.total_weight))
+            bic[k] -= 2.0 * fits[k].log_likelihood
+            if fits[k].solution.interrupted:
+                break
+        return replace(fits[min(bic, key=bic.__getitem__)], bic=bic)
+
+    def _fit_restarts(
+        self,
+        dataset: Dataset,
+        n_components: int,
+        init: str | FloatArray | Mixture,
+        name: str,
+    ) -> Fit:
+        family = self.family_of(n_components)
+        problem = Problem(dataset, family, Likelihood(), n_components, self.pool)
+        best: Solution | None = None
+        for restart in range(self.n_init if isinstance(init, str) else 1):
+            if self.verbose:
+                print(f"{name}{n_components} component(s), start {restart + 1}")
+            start = (
+                replace(init, family=family)
+                if isinstance(init, Mixture)
+                else start_mixture(dataset, family, n_components, init, self.generator)
+            )
+            solution = self.solver.solve(problem, start, self.generator)
+            if best is None or solution.value > best.value:
+                best = solution
+            if solution.interrupted:
+                best = replace(best, interrupted=True)
+                break
+        assert best is not None
+        log_prior = best.model.log_prior_density()
+        return Fit(best, best.value * dataset.total_weight - log_prior, {})
+
+
+def component_range(n_components: Components) -> list[int]:
+    """Return the numbers of components to try."""
+    if isinstance(n_components, Integral):
+        candidates = [int(n_components)]
+    else:
+        try:
+            candidates = [int(k) for k in n_components]  # type: ignore[union-attr]
+        except TypeError:
+            candidates = []
+    if not candidates or min(candidates) < 1:
+        raise ValueError(
+            f"n_components={n_components!r} must be a whole number of at least 1, or a "
+            "range or list of such numbers to choose from."
+        )
+    return sorted(set(candidates))
+
+
+def within_class_variances(dataset: Dataset) -> FloatArray:
+    """Return the pooled variances of the real columns within the labelled classes."""
+    rows, weights = dataset.rows, dataset.weights
+    d = rows.real.shape[0]
+    squares, counts = np.zeros(d), np.zeros(d)
+    for label in np.unique(dataset.labels):
+        here = slice(*np.searchsorted(dataset.labels, [label, label + 1]))
+        weight = np.ones(here.stop - here.start) if weights is None else weights[here]
+        for i in range(d):
+            w = weight if rows.observed is None else weight * rows.observed[i, here]
+            count = w.sum()
+            mean = rows.real[i, here] @ w / max(count, np.finfo(float).tiny)
+            squares[i] += ((rows.real[i, here] - mean) ** 2) @ w
+            counts[i] += count
+    return np.divide(squares, counts, out=np.ones(d), where=counts > 0)
