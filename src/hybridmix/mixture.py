@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -197,11 +198,11 @@ def _blocks(
     values: FloatArray, offsets: tuple[int, ...]
 ) -> Iterator[tuple[slice, FloatArray]]:
     """View groups of rows of a matrix as (groups, K, n): together if of equal size."""
-    sizes = {b - a for a, b in zip(offsets[:-1], offsets[1:], strict=True)}
+    sizes = {b - a for a, b in itertools.pairwise(offsets)}
     if len(sizes) == 1:
         yield slice(None), values.reshape(-1, sizes.pop(), values.shape[1])
         return
-    for group, (first, last) in enumerate(zip(offsets[:-1], offsets[1:], strict=True)):
+    for group, (first, last) in enumerate(itertools.pairwise(offsets)):
         yield slice(group, group + 1), values[None, first:last]
 
 

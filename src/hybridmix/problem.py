@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -154,10 +155,10 @@ def _chunks(dataset: Dataset, n_rows: int) -> Iterator[slice]:
     """Cut the rows of each label into nearly equal chunks."""
     borders = np.flatnonzero(np.diff(dataset.labels)) + 1
     edges = [0, *borders.tolist(), dataset.n_rows]
-    for start, stop in zip(edges[:-1], edges[1:], strict=True):
+    for start, stop in itertools.pairwise(edges):
         pieces = -(-(stop - start) // n_rows)
         cuts = np.linspace(start, stop, pieces + 1).astype(int)
-        for first, last in zip(cuts[:-1], cuts[1:], strict=True):
+        for first, last in itertools.pairwise(cuts):
             yield slice(int(first), int(last))
 
 
@@ -167,4 +168,4 @@ def _balanced_tasks(chunks: list[slice]) -> list[range]:
     targets = np.linspace(0, ends[-1], _N_TASKS + 1)[1:]
     cuts = np.unique(np.searchsorted(ends, targets) + 1)
     edges = [0, *np.minimum(cuts, len(chunks)).tolist()]
-    return [range(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True) if b > a]
+    return [range(a, b) for a, b in itertools.pairwise(edges) if b > a]

@@ -75,8 +75,8 @@ def label_of(names: tuple[str, ...] | None, column: int) -> str:
 class ArrayColumns:
     """Columns of a two-dimensional NumPy array."""
 
-    container = "numpy"
-    names = None
+    container: str = "numpy"
+    names: tuple[str, ...] | None = None
 
     def __init__(self, X: np.ndarray) -> None:
         self._array = X
@@ -90,8 +90,8 @@ class ArrayColumns:
         for value in seen:
             if not isinstance(value, Number | str | bytes | np.bool_):
                 raise TypeError(
-                    f"Column {column} holds a {type(value).__name__}: an argument must be "
-                    "a string or a number."
+                    f"Column {column} holds a {type(value).__name__}: argument must be a "
+                    "string or a number."
                 )
         return any(not isinstance(v, Number) or isinstance(v, bool) for v in seen)
 
@@ -126,8 +126,8 @@ class FrameColumns:
         self._frame = as_frame(X)
         if self._frame is None:
             raise TypeError(f"Expected an array or a data frame, got {type(X).__name__}.")
-        self.container = self._frame.implementation.value
-        self.names = tuple(str(name) for name in self._frame.columns)
+        self.container: str = self._frame.implementation.value
+        self.names: tuple[str, ...] | None = tuple(map(str, self._frame.columns))
         self.n_rows, self.n_columns = self._frame.shape
 
     def _series(self, column: int) -> Any:
@@ -144,7 +144,7 @@ class FrameColumns:
         if dtype == nw.Unknown and self._series(column).is_null().all():
             return False
         raise TypeError(
-            f"Column {self.names[column]!r} has the type {dtype}, which is neither "
+            f"The {label_of(self.names, column)} has the type {dtype}, which is neither "
             "numeric nor categorical. Convert it to a number (a date to days, say) or to "
             "a string, or drop it."
         )
@@ -189,7 +189,7 @@ class FrameColumns:
 
 
 def build_table(
-    container: str,
+    container: Any,
     names: tuple[str, ...] | None,
     dtype_names: tuple[str, ...],
     columns: list[Any],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,15 @@ from hybridmix.data.rows import UNLABELLED
 
 
 def encode_labels(y: Any, unlabelled: Any = -1) -> tuple[np.ndarray, IntArray]:
-    """Number the classes.
+    """Give the classes numbers.
 
     Parameters
     ----------
     y : array-like of shape (n,)
         Labels. None and NaN mark unlabelled rows.
     unlabelled : object
-        A further mark of unlabelled rows; None for no other mark.
+        A further mark of unlabelled rows; None for no other mark. A mark of -1 is
+        taken for a class when the only other label is 1.
 
     Returns
     -------
@@ -31,7 +33,18 @@ def encode_labels(y: Any, unlabelled: Any = -1) -> tuple[np.ndarray, IntArray]:
         Class number of each row; -1 for an unlabelled one.
     """
     labels = column_or_1d(y, warn=True, dtype=None)
+    if labels.dtype.kind == "f" and np.isinf(labels).any():
+        raise ValueError("Input y contains infinity.")
     is_unlabelled = _unlabelled_rows(labels, unlabelled)
+    if unlabelled == -1 and set(np.unique(labels[~is_unlabelled]).tolist()) == {1}:
+        if is_unlabelled.any():
+            warnings.warn(
+                "y holds only -1 and 1, which are taken for two classes. Pass "
+                "unlabelled=None if they are, to silence this warning.",
+                UserWarning,
+                stacklevel=3,
+            )
+        is_unlabelled = _unlabelled_rows(labels, None)
     known = labels[~is_unlabelled]
     if len(known) == 0:
         raise ValueError("y has no label: every row is marked as unlabelled.")
@@ -44,11 +57,6 @@ def encode_labels(y: Any, unlabelled: Any = -1) -> tuple[np.ndarray, IntArray]:
     if classes.dtype.kind == "f" and np.all(classes == classes.astype(int)):
         # NaN among whole numbers made them floats; without it they are whole again.
         classes = classes.astype(int) if np.any(is_unlabelled) else classes
-    if is_unlabelled.any() and unlabelled == -1 and classes.tolist() == [1]:
-        raise ValueError(
-            "y has only the labels -1 and 1, and -1 marks unlabelled rows, which leaves "
-            "one class. If -1 is a class, pass unlabelled=None."
-        )
     result = np.full(len(labels), UNLABELLED, dtype=np.intp)
     result[~is_unlabelled] = numbers
     return classes, result

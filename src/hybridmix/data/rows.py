@@ -42,6 +42,19 @@ class Rows:
             observed = None
         return Rows(self.real[:, index], observed, self.codes[:, index])
 
+    def n_distinct(self, enough: int) -> int:
+        """Count distinct rows, up to a number that is enough."""
+        seen = 0
+        # Mostly a few rows tell; only tables of many repetitions are searched whole.
+        for size in (20 * enough, self.n_rows):
+            parts: list[np.ndarray] = [self.real[:, :size], self.codes[:, :size]]
+            if self.observed is not None:
+                parts.append(self.observed[:, :size])
+            seen = len(np.unique(np.vstack(parts), axis=1).T)
+            if seen >= enough:
+                return enough
+        return seen
+
 
 class RowSource(Protocol):
     """Anything that hands out encoded rows by number: an encoded table."""
@@ -150,7 +163,7 @@ def _training_order(labels: IntArray, observed: BoolArray | None) -> IntArray | 
 
 
 def pattern_numbers(observed: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Number the distinct rows of a mask.
+    """Give the distinct rows of a mask numbers.
 
     Returns
     -------

@@ -58,6 +58,8 @@ class MixtureEstimator(BaseEstimator):
     verbose: int
     schema_: Schema
     model_: Mixture
+    n_components_: Any
+    bic_: Any
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -166,10 +168,9 @@ class MixtureEstimator(BaseEstimator):
             candidates = candidates[:1]
             init = self._centres(init, candidates[0])
         variances = within_class_variances(dataset)
-        possible = [k for k in candidates if k <= dataset.n_rows]
         with workers(self.n_jobs) as pool:
             trainer = self._trainer(variances, np.random.default_rng(self._seed()), pool)
-            fit = trainer.fit(dataset, possible, init)
+            fit = trainer.fit(dataset, candidates, init)
         solution = fit.solution
         self.model_ = solution.model
         self.n_components_ = solution.model.n_components
@@ -263,7 +264,8 @@ class MixtureEstimator(BaseEstimator):
         return read_table(self, X, schema=self.schema_)
 
     def _encode(self, X: Any) -> Table:
-        return self.schema_.encode(self._read(X))
+        columns = self._read(X)
+        return self.schema_.encode(columns)
 
     def _seed(self, random_state: Any = None) -> int:
         """Draw a seed from the given random state, or from the estimator's own."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any, Self
@@ -19,7 +18,6 @@ from hybridmix.estimators.training import (
     ClassTrainer,
     Components,
     Fit,
-    component_range,
     within_class_variances,
 )
 from hybridmix.mixture import Mixture, class_posterior
@@ -60,8 +58,8 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
             default="empirical"
         Class probabilities: estimated, equal, or given in the order of the sorted labels.
     unlabelled : object, default=-1
-        The mark of unlabelled rows in ``y``, beside None and NaN. None for no other mark,
-        for labels -1 and +1.
+        The mark of unlabelled rows in ``y``, beside None and NaN; None for no other
+        mark. Labels that are only -1 and 1 are taken for two classes, with a warning.
     unlabelled_weight : float or "auto", default="auto"
         What an unlabelled row counts beside a labelled one. "auto" lets all unlabelled
         rows together count at most as much as all labelled ones, so that many of them
@@ -185,7 +183,8 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
             )
         if y is None:
             raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None."
+                f"{type(self).__name__} requires y to be passed, but the target y is "
+                "None."
             )
         table, weights = self._learn_table(X, sample_weight)
         self.classes_, labels = encode_labels(y, self.unlabelled)
@@ -217,7 +216,8 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the most probable class of each row."""
-        return self.classes_[self.predict_joint_log_proba(X).argmax(axis=1)]
+        best = self.predict_joint_log_proba(X).argmax(axis=1)
+        return self.classes_[best]
 
     def predict_component(self, X: Any) -> IntArray:
         """Return the most probable component of each row, over all classes.
@@ -254,12 +254,16 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
 
     # Training ---------------------------------------------------------------------
 
+    def _name(self, label: int) -> str:
+        """Name a class in a message."""
+        return repr(self.classes_[label : label + 1].tolist()[0])
+
     def _check_classes(self, dataset: Dataset) -> None:
         present = np.unique(dataset.labels[dataset.labels != UNLABELLED])
         absent = np.setdiff1d(np.arange(len(self.classes_)), present)
         if len(absent):
             raise ValueError(
-                f"Class {self.classes_[absent[0]]!r} has no row of positive weight."
+                f"The class {self._name(absent[0])} has no row of positive weight."
             )
 
     def _solve(self, dataset: Dataset, pool: Workers) -> tuple[list[Fit], Solution]:
@@ -293,25 +297,13 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
 
     def _fit_label(self, dataset: Dataset, label: int, trainer: ClassTrainer) -> Fit:
         rows = dataset.of_class(label)
-        name = self.classes_[label]
+        name = self._name(label)
         wanted: Any = self.n_components
         if isinstance(wanted, Mapping):
-            if name not in wanted:
-                raise ValueError(f"n_components has no entry for class {name!r}.")
-            wanted = wanted[name]
-        candidates = component_range(wanted)
-        possible = [k for k in candidates if k <= rows.n_rows]
-        if len(possible) < len(candidates):
-            warnings.warn(
-                f"Class {name!r} has {rows.n_rows} labelled row(s), fewer than the "
-                f"{max(candidates)} components asked for; it gets at most as many "
-                "components as rows.",
-                UserWarning,
-                stacklevel=5,
-            )
-        return trainer.fit(
-            rows, possible or [rows.n_rows], self.init, name=f"class {name!r}: "
-        )
+            if self.classes_[label] not in wanted:
+                raise ValueError(f"n_components has no entry for the class {name}.")
+            wanted = wanted[self.classes_[label]]
+        return trainer.fit(rows, wanted, self.init, name=f"The class {name}")
 
     def _log_class_prior(self, labelled: Dataset) -> FloatArray:
         n_classes = len(self.classes_)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import gammaincc, gammaln, logsumexp
 from sklearn.base import OutlierMixin, clone
 from sklearn.metrics import precision_recall_curve, roc_curve
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
@@ -49,8 +49,8 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
         one in a hundred rows of the model itself.
     target : float, default=0.05
         The false-positive rate or the recall to reach.
-    cv : int, default=5
-        Number of folds.
+    cv : int, splitter or iterable of splits, default=5
+        Number of folds, or anything else that scikit-learn takes.
     covariance_type, covariance_prior, variance_floor, smoothing, categorical_features
         As in `MixtureDensity`.
     init, n_init, max_iter, tol, n_jobs, random_state, verbose
@@ -86,7 +86,7 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
         threshold: str = "contamination",
         contamination: float | str = "auto",
         target: float = 0.05,
-        cv: int = 5,
+        cv: Any = 5,
         covariance_type: str = "full",
         covariance_prior: float = 1.0,
         variance_floor: float = 1e-6,
@@ -158,8 +158,8 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
         The exponential of a score is the share of a component's own rows that are at
         least as far out, over the columns that the row has.
         """
-        model, table = self.model_ if hasattr(self, "model_") else None, self._encode(X)
-        assert model is not None
+        table = self._encode(X)
+        model = self.model_
 
         def evaluate(chunk: slice) -> FloatArray:
             prepared = model.family.prepare(table.rows(chunk))
@@ -171,7 +171,8 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return the score minus the threshold: negative for outliers."""
-        return self.score_samples(X) - self.offset_
+        scores = self.score_samples(X)
+        return scores - self.offset_
 
     def predict(self, X: Any) -> IntArray:
         """Return -1 for outliers and 1 for other rows."""
@@ -187,11 +188,11 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
         if self.contamination != "auto":
             if not isinstance(self.contamination, Real):
                 raise ValueError(
-                    f"contamination={self.contamination!r} is neither a number nor 'auto'."
+                    f"contamination={self.contamination!r} is neither a number nor "
+                    "'auto'."
                 )
             check_number("contamination", self.contamination, 0.0, 0.5)
         check_number("target", self.target, 0.0, 1.0)
-        check_number("cv", self.cv, 2, whole=True)
 
     def _contamination_offset(self, X: Any, sample_weight: Any) -> float:
         if self.contamination == "auto":
@@ -203,8 +204,8 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
     def _check_anomalies(self, y: Any) -> np.ndarray:
         if y is None:
             raise ValueError(
-                f"threshold={self.threshold!r} needs y, with -1 for known anomalies and 1 "
-                "for other rows."
+                f"threshold={self.threshold!r} needs y, with -1 for known anomalies and "
+                "1 for other rows."
             )
         labels = column_or_1d(y)
         if set(np.unique(labels).tolist()) != {-1, 1}:
@@ -214,7 +215,7 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
             )
         is_anomaly = labels == -1
         fewest = min(is_anomaly.sum(), np.sum(~is_anomaly))
-        if fewest < self.cv:
+        if isinstance(self.cv, int) and fewest < self.cv:
             raise ValueError(
                 f"cv={self.cv} folds need as many anomalies and other rows; there are "
                 f"only {fewest} of one kind. Lower cv."
@@ -225,7 +226,7 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
         self, X: Any, is_anomaly: np.ndarray, weights: FloatArray | None
     ) -> FloatArray:
         """Score each row by a density that was fitted without it."""
-        folds = StratifiedKFold(self.cv, shuffle=True, random_state=self._seed())
+        folds = check_cv(self.cv, is_anomaly, classifier=True)
         scores = np.empty(len(is_anomaly))
         for train, test in folds.split(np.zeros((len(is_anomaly), 1)), is_anomaly):
             normal = train[~is_anomaly[train]]
@@ -280,7 +281,7 @@ def _log_tail(
     with np.errstate(divide="ignore"):
         log_tail = np.log(tail)
         # Far out, the tail underflows; this is its asymptotic expansion.
-        far = (shape - 1.0) * np.log(x) - x - gammaln(shape)
+        far = (shape - 1.0) * np.log(np.maximum(x, 1.0)) - x - gammaln(shape)
         log_posterior = np.log(posterior)
     log_tail = np.where(tail > 1e-290, log_tail, np.minimum(far, np.log(1e-290)))
     log_tail = np.where(observed, log_tail, 0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from numbers import Integral
@@ -72,12 +73,12 @@ class ClassTrainer:
         dataset: Dataset,
         candidates: Components,
         init: str | FloatArray | Mixture,
-        name: str = "",
+        name: str = "The table",
     ) -> Fit:
         """Try all numbers of components and keep the best by BIC."""
         fits: dict[int, Fit] = {}
         bic: dict[int, float] = {}
-        for k in component_range(candidates):
+        for k in _possible(component_range(candidates), dataset, name):
             fits[k] = self._fit_restarts(dataset, k, init, name)
             n_parameters = fits[k].solution.model.n_parameters
             bic[k] = n_parameters * float(np.log(dataset.total_weight))
@@ -98,7 +99,7 @@ class ClassTrainer:
         best: Solution | None = None
         for restart in range(self.n_init if isinstance(init, str) else 1):
             if self.verbose:
-                print(f"{name}{n_components} component(s), start {restart + 1}")
+                print(f"{name}: {n_components} component(s), start {restart + 1}")
             start = (
                 replace(init, family=family)
                 if isinstance(init, Mixture)
@@ -113,6 +114,19 @@ class ClassTrainer:
         assert best is not None
         log_prior = best.model.log_prior_density()
         return Fit(best, best.value * dataset.total_weight - log_prior, {})
+
+
+def _possible(candidates: list[int], dataset: Dataset, name: str) -> list[int]:
+    """Drop numbers of components that exceed the number of distinct rows."""
+    n_distinct = dataset.rows.n_distinct(max(candidates))
+    if n_distinct < max(candidates):
+        warnings.warn(
+            f"{name} has only {n_distinct} distinct row(s), fewer than the "
+            f"{max(candidates)} components asked for; it gets no more than these.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return [k for k in candidates if k <= n_distinct] or [n_distinct]
 
 
 def component_range(n_components: Components) -> list[int]:

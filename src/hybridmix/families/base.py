@@ -138,7 +138,7 @@ class Family(ABC, Generic[P, S]):
 
     @abstractmethod
     def impute(self, rows: Rows, parameters: P, posterior: FloatArray) -> Rows:
-        """Fill holes by the conditional mean or mode, given component posteriors (J, n)."""
+        """Fill holes by conditional mean or mode, given component posteriors (J, n)."""
 
     @abstractmethod
     def draw(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.families.base import Parameters, Statistics
@@ -130,6 +131,6 @@ class TiedStatistics(FullStatistics):
     shared: ClassVar[frozenset[str]] = frozenset({"second"})
 
 
-def inverse_lower(lower: FloatArray) -> FloatArray:
+def inverse_lower(lower: npt.NDArray[np.floating[Any]]) -> FloatArray:
     """Invert lower triangular matrices, (G, d, d)."""
     return np.tril(np.linalg.inv(lower))

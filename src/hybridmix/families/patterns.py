@@ -76,7 +76,7 @@ class ScatteredGroup:
         """Sum an array over rows within the patterns."""
         if self.pattern is None:
             return per_row
-        return np.bincount(self.pattern, per_row, self.members.shape[1])
+        return np.bincount(self.pattern, per_row, self.members.shape[1]).astype(float)
 
     def cells(self, n_columns: int) -> IntArray:
         """Flat positions (k, k, n_patterns) of the small systems in a square matrix."""

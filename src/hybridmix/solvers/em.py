@@ -169,12 +169,9 @@ def _reseeded(
         fresh = family.start(sample[worst], weights[None, worst])
         components = family.concatenate(
             [
-                part
-                for part in (
-                    components.take(slice(0, j)),
-                    fresh,
-                    components.take(slice(j + 1, None)),
-                )
+                components.take(slice(0, j)),
+                fresh,
+                components.take(slice(j + 1, None)),
             ],
             [float(j), 1.0, float(model.n_components - j - 1)],
         )
