@@ -161,11 +161,18 @@ class Schema:
         """Return the positions of columns given by name or number."""
         return [_position(column, self.names, self.n_columns) for column in columns]
 
+    def places(self, columns: Sequence[int]) -> tuple[list[int], list[int]]:
+        """Return where columns stand among the real and among the categorical ones."""
+        real = [self.real.index(j) for j in columns if j in self.real]
+        categorical = [
+            self.categorical.index(j) for j in columns if j in self.categorical
+        ]
+        return real, categorical
+
     def restricted(self, columns: Sequence[int]) -> Schema:
         """Return the schema of a table that has only some of the columns, in order."""
+        real, categorical = self.places(columns)
         where = {j: position for position, j in enumerate(columns)}
-        real = [k for k, j in enumerate(self.real) if j in where]
-        categorical = [k for k, j in enumerate(self.categorical) if j in where]
         return replace(
             self,
             names=None if self.names is None else tuple(self.names[j] for j in columns),

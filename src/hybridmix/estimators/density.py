@@ -242,15 +242,11 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
         positions = self.schema_.positions(columns)
         if len(set(positions)) != len(positions) or not positions:
             raise ValueError("marginal needs at least one column, and each only once.")
-        schema = self.schema_
-        real = [schema.real.index(j) for j in positions if j in schema.real]
-        codes = [
-            schema.categorical.index(j) for j in positions if j in schema.categorical
-        ]
+        real, codes = self.schema_.places(positions)
         if not real and not codes:
             raise ValueError("These columns had no observed value in training.")
         result = copy(self)
-        result.schema_ = schema.restricted(positions)
+        result.schema_ = self.schema_.restricted(positions)
         result.model_ = self.model_.restrict(real, codes)
         result.n_features_in_ = len(positions)
         if hasattr(self, "feature_names_in_"):

@@ -119,14 +119,15 @@ class ClassTrainer:
 def _possible(candidates: list[int], dataset: Dataset, name: str) -> list[int]:
     """Drop numbers of components that exceed the number of distinct rows."""
     n_distinct = dataset.rows.n_distinct(max(candidates))
-    if n_distinct < max(candidates):
+    possible = [k for k in candidates if k <= n_distinct]
+    if not possible:
         warnings.warn(
             f"{name} has only {n_distinct} distinct row(s), fewer than the "
-            f"{max(candidates)} components asked for; it gets no more than these.",
+            f"{candidates[0]} components asked for; it gets no more than these.",
             UserWarning,
             stacklevel=2,
         )
-    return [k for k in candidates if k <= n_distinct] or [n_distinct]
+    return possible or [n_distinct]
 
 
 def component_range(n_components: Components) -> list[int]:

@@ -120,6 +120,9 @@ def _scattered(
     observed = rows.observed[:, index]
     d = len(observed)
     _, examples, numbers = np.unique(pattern, return_index=True, return_inverse=True)
+    all_differ = len(examples) == len(index)
+    if all_differ:
+        examples = np.arange(len(index))
     by_missing = 2 * n_missing <= d
     wanted = observed[:, examples] != by_missing
     size = n_missing if by_missing else d - n_missing
@@ -130,7 +133,7 @@ def _scattered(
         observed=observed,
         by_missing=by_missing,
         members=np.ascontiguousarray(members),
-        pattern=None if len(examples) == len(index) else numbers,
+        pattern=None if all_differ else numbers,
     )
 
 

@@ -1,0 +1,90 @@
+"""Models and tables that several test modules use."""
+
+import numpy as np
+
+from hybridmix.data import Dataset, Rows
+from hybridmix.families import (
+    Categorical,
+    DiagonalGaussian,
+    FullGaussian,
+    Product,
+    VariancePrior,
+)
+from hybridmix.mixture import Mixture
+
+D, N_CATEGORIES = 5, (3, 2)
+
+
+def families(strength=0.7):
+    """All kinds of families over five real and two categorical columns."""
+    prior = VariancePrior(np.linspace(0.5, 1.5, D), strength)
+    categorical = Categorical(N_CATEGORIES, 0.8)
+    full, tied = FullGaussian(prior), FullGaussian(prior, tied=True)
+    return {
+        "spherical": DiagonalGaussian(prior, spherical=True),
+        "diag": DiagonalGaussian(prior),
+        "tied": tied,
+        "full": full,
+        "categorical": categorical,
+        "full x categorical": Product((full, categorical)),
+        "diag x categorical": Product((DiagonalGaussian(prior), categorical)),
+    }
+
+
+def make_rows(n_rows, missing=0.0, n_patterns=None, seed=0):
+    """Correlated rows in two groups; holes by cell, or by a few repeated patterns."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(2, size=n_rows)
+    factor = np.tril(rng.normal(size=(D, D)), -1) * 0.4 + np.eye(D)
+    real = factor @ rng.normal(size=(D, n_rows)) + 2.0 * group
+    codes = np.stack(
+        [np.minimum(rng.integers(k, size=n_rows) + group, k - 1) for k in N_CATEGORIES]
+    ).astype(np.int32)
+    observed = None
+    if missing:
+        observed = rng.random((D, n_rows)) >= missing
+        codes[rng.random(codes.shape) < missing] = -1
+        if n_patterns:
+            observed = observed[:, rng.integers(n_patterns, size=n_rows)]
+        real = np.where(observed, real, 0.0)
+    return Rows(real, observed, codes)
+
+
+class Source:
+    """Rows as a table hands them out."""
+
+    def __init__(self, rows):
+        self._rows = rows
+        self.n_rows = rows.n_rows
+
+    def rows(self, index):
+        return self._rows[index]
+
+    def observed(self):
+        observed = self._rows.observed
+        return None if observed is None else observed.T
+
+
+def make_dataset(rows, labels=None, weights=None):
+    labels = np.zeros(rows.n_rows, dtype=int) if labels is None else labels
+    return Dataset.arrange(Source(rows), labels, weights)
+
+
+def make_mixture(family, rows, sizes=(2, 3), seed=0):
+    """A mixture with random, overlapping components."""
+    rng = np.random.default_rng(seed)
+    n_components = sum(sizes)
+    memberships = rng.dirichlet(np.full(n_components, 0.4), size=rows.n_rows).T
+    log_mixing = np.concatenate([np.log(rng.dirichlet(np.full(k, 5.0))) for k in sizes])
+    log_prior = np.log(rng.dirichlet(np.full(len(sizes), 5.0)))
+    offsets = tuple(np.concatenate([[0], np.cumsum(sizes)]).tolist())
+    components = family.start(rows, memberships)
+    return Mixture(family, components, log_mixing, log_prior, offsets)
+
+
+def with_nan(rows):
+    """The real columns of rows as (n, d) with NaN where missing."""
+    real = rows.real.copy()
+    if rows.observed is not None:
+        real[~rows.observed] = np.nan
+    return real.T

@@ -1,0 +1,343 @@
+"""The contract of families: one table of cases for all of them."""
+
+import itertools
+
+import numpy as np
+import pytest
+from helpers import N_CATEGORIES, D, families, make_mixture, make_rows, with_nan
+from scipy import stats
+
+from hybridmix.data import Rows
+from hybridmix.families import Categorical, DiagonalGaussian, FullGaussian, VariancePrior
+from hybridmix.families.moments import DiagonalParameters, FullParameters
+from hybridmix.families.patterns import invert
+
+FAMILIES = list(families())
+# Complete rows; scattered holes; a few patterns that repeat; more holes than values.
+HOLES = [(0.0, None), (0.25, None), (0.3, 3), (0.75, None)]
+
+
+def setup(name, missing, n_patterns, n_rows=300):
+    family = families()[name]
+    rows = make_rows(n_rows, missing, n_patterns)
+    parameters = make_mixture(family, make_rows(200, seed=1)).components
+    return family, rows, parameters
+
+
+def gaussian_part(parameters):
+    part = getattr(parameters, "factors", [parameters])[0]
+    return part if hasattr(part, "means") else None
+
+
+def covariances_of(gaussian):
+    if isinstance(gaussian, DiagonalParameters):
+        return np.stack([np.diag(v) for v in gaussian.variances])
+    return np.broadcast_to(gaussian.covariances, (len(gaussian.means), D, D))
+
+
+def reference_log_density(parameters, rows):
+    """Direct evaluation, row by row, by scipy.stats and table look-up."""
+    gaussian = gaussian_part(parameters)
+    factors = getattr(parameters, "factors", [parameters])
+    categorical = next((f for f in factors if hasattr(f, "log_probabilities")), None)
+    n_components = len(factors[0].means if gaussian else categorical.log_probabilities)
+    result = np.zeros((n_components, rows.n_rows))
+    offsets = np.cumsum((0, *N_CATEGORIES))
+    for j, n in itertools.product(range(n_components), range(rows.n_rows)):
+        if gaussian is not None:
+            x = with_nan(rows)[n]
+            o = ~np.isnan(x)
+            if o.any():
+                covariance = covariances_of(gaussian)[j][np.ix_(o, o)]
+                result[j, n] += stats.multivariate_normal.logpdf(
+                    x[o], gaussian.means[j][o], covariance
+                )
+        if categorical is not None:
+            for f, code in enumerate(rows.codes[:, n]):
+                if code >= 0:
+                    result[j, n] += categorical.log_probabilities[j, offsets[f] + code]
+    return result
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize(("missing", "n_patterns"), HOLES)
+def test_log_density_is_the_marginal_of_what_is_observed(name, missing, n_patterns):
+    family, rows, parameters = setup(name, missing, n_patterns, n_rows=150)
+    log_density, _ = family.evaluate(family.prepare(rows), parameters)
+    np.testing.assert_allclose(
+        log_density, reference_log_density(parameters, rows), rtol=1e-9, atol=1e-9
+    )
+
+
+def expected_moments(mean, covariance, x):
+    """First and second moment of a row given its observed part, by textbook algebra."""
+    o = ~np.isnan(x)
+    filled, spread = np.where(o, x, 0.0), np.zeros_like(covariance)
+    if not o.all():
+        gain = covariance[np.ix_(~o, o)] @ np.linalg.inv(covariance[np.ix_(o, o)])
+        filled[~o] = mean[~o] + gain @ (x[o] - mean[o])
+        spread[np.ix_(~o, ~o)] = (
+            covariance[np.ix_(~o, ~o)] - gain @ covariance[np.ix_(o, ~o)]
+        )
+    return filled, np.outer(filled, filled) + spread
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize(("missing", "n_patterns"), HOLES)
+def test_full_statistics_are_conditional_expectations(tied, missing, n_patterns):
+    family, rows, parameters = setup("tied" if tied else "full", missing, n_patterns)
+    weights = np.random.default_rng(2).normal(size=(5, rows.n_rows))  # signed
+    prepared = family.prepare(rows)
+    _, notes = family.evaluate(prepared, parameters)
+    statistics = family.accumulate(prepared, parameters, weights, notes)
+    first, second = np.zeros((5, D)), np.zeros((5, D, D))
+    for j, covariance in enumerate(covariances_of(parameters)):
+        for n, x in enumerate(with_nan(rows)):
+            filled, outer = expected_moments(parameters.means[j], covariance, x)
+            first[j] += weights[j, n] * filled
+            second[j] += weights[j, n] * outer
+    if tied:
+        second = second.sum(axis=0, keepdims=True)
+    np.testing.assert_allclose(statistics.counts, weights.sum(axis=1), atol=1e-9)
+    np.testing.assert_allclose(statistics.first, first, atol=1e-8)
+    np.testing.assert_allclose(statistics.second, second, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize(("missing", "n_patterns"), HOLES)
+def test_coordinates_start_at_zero_and_pull_gradients_back(name, missing, n_patterns):
+    """Fisher's identity: the gradient of sum r log p, with holes and signed weights."""
+    family, rows, start = setup(name, missing, n_patterns, n_rows=120)
+    coordinates = family.coordinates(start, np.array([20.0, 30.0, 25.0, 40.0, 5.0]))
+    prepared = family.prepare(rows)
+    rng = np.random.default_rng(3)
+    weights = rng.normal(size=(5, rows.n_rows))
+
+    def value(vector):
+        parameters = coordinates.parameters(vector)
+        log_density, _ = family.evaluate(prepared, parameters)
+        return np.sum(weights * log_density) + family.log_prior(parameters)
+
+    at_start, _ = family.evaluate(prepared, start)
+    at_zero, _ = family.evaluate(
+        prepared, coordinates.parameters(np.zeros(coordinates.size))
+    )
+    np.testing.assert_allclose(at_zero, at_start, atol=1e-9)
+
+    vector = rng.normal(size=coordinates.size)
+    parameters = coordinates.parameters(vector)
+    _, notes = family.evaluate(prepared, parameters)
+    statistics = family.accumulate(prepared, parameters, weights, notes)
+    total = family.zero_statistics(5)
+    total.add(statistics)
+    total.add(family.prior_statistics(parameters))
+    gradient = coordinates.gradient(vector, total)
+    step = 1e-5
+    numeric = [
+        (value(vector + step * unit) - value(vector - step * unit)) / (2 * step)
+        for unit in np.eye(coordinates.size)
+    ]
+    np.testing.assert_allclose(gradient, numeric, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_m_step_maximises_the_penalised_expected_log_density(name):
+    family = families()[name]
+    rows = make_rows(400)
+    weights = np.random.default_rng(1).dirichlet(np.ones(3), size=400).T
+    best = family.start(rows, weights)
+    prepared = family.prepare(rows)
+    coordinates = family.coordinates(best, weights.sum(axis=1))
+
+    def value(parameters):
+        log_density, _ = family.evaluate(prepared, parameters)
+        return np.sum(weights * log_density) + family.log_prior(parameters)
+
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        elsewhere = coordinates.parameters(0.3 * rng.normal(size=coordinates.size))
+        assert value(elsewhere) < value(best)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_components_can_be_taken_and_joined_again(name):
+    family, rows, parameters = setup(name, 0.25, None)
+    parts = [parameters.take(slice(0, 2)), parameters.take(slice(2, 5))]
+    joined = family.concatenate(parts, [2.0, 3.0])
+    prepared = family.prepare(rows)
+    whole, _ = family.evaluate(prepared, parameters)
+    np.testing.assert_allclose(family.evaluate(prepared, joined)[0], whole, atol=1e-9)
+    np.testing.assert_allclose(
+        family.evaluate(prepared, parts[1])[0], whole[2:], atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("columns", [([0, 3], [1]), ([4, 1, 0], [1, 0]), ([2], [])])
+def test_restricted_density_is_that_of_rows_with_the_other_columns_missing(name, columns):
+    real, codes = columns
+    family, rows, parameters = setup(name, 0.0, None)
+    if not family.reads(real, codes):
+        pytest.skip("no column of this family is left")
+    observed = np.zeros((D, rows.n_rows), dtype=bool)
+    observed[real] = True
+    hidden = rows.codes.copy()
+    hidden[[f for f in range(2) if f not in codes]] = -1
+    holes = Rows(np.where(observed, rows.real, 0.0), observed, hidden)
+    small, kept = family.restrict(parameters, real, codes)
+    shown = Rows(rows.real[real], None, rows.codes[codes])
+    np.testing.assert_allclose(
+        small.evaluate(small.prepare(shown), kept)[0],
+        family.evaluate(family.prepare(holes), parameters)[0],
+        atol=1e-9,
+    )
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_samples_have_the_moments_of_their_component(name):
+    family, _, parameters = setup(name, 0.0, None)
+    components = np.repeat([1, 3], 40_000)
+    rows = family.sample(parameters, components, np.random.default_rng(0))
+    for j in (1, 3):
+        drawn = rows[np.flatnonzero(components == j)]
+        if gaussian := gaussian_part(parameters):
+            covariance = covariances_of(gaussian)[j]
+            np.testing.assert_allclose(
+                drawn.real.mean(axis=1), gaussian.means[j], atol=0.1
+            )
+            np.testing.assert_allclose(np.cov(drawn.real), covariance, atol=0.15)
+        if len(drawn.codes):
+            factor = getattr(parameters, "factors", [parameters])[-1]
+            shares = np.bincount(drawn.codes[0], minlength=3) / drawn.n_rows
+            expected = np.exp(factor.log_probabilities[j, :3])
+            np.testing.assert_allclose(shares, expected, atol=0.02)
+
+
+@pytest.mark.parametrize("name", ["diag", "tied", "full", "full x categorical"])
+@pytest.mark.parametrize("is_frequent", [False, True])
+def test_draws_have_the_conditional_mean_and_covariance(name, is_frequent):
+    family, _, parameters = setup(name, 0.0, None)
+    x = np.array([0.5, np.nan, -1.0, np.nan, 2.0])
+    n_rows = 20_000 if is_frequent else 60
+    observed = np.repeat(~np.isnan(x)[:, None], n_rows, axis=1)
+    real = np.where(observed, np.nan_to_num(x)[:, None], 0.0)
+    rows = Rows(real, observed, np.full((2, observed.shape[1]), -1, np.int32))
+    gaussian = gaussian_part(parameters)
+    mean, second = expected_moments(gaussian.means[2], covariances_of(gaussian)[2], x)
+    components = np.full(rows.n_rows, 2)
+    drawn = [
+        family.draw(rows, parameters, components, np.random.default_rng(seed)).real
+        for seed in range(1 if is_frequent else 400)
+    ]
+    drawn = np.concatenate(drawn, axis=1)
+    np.testing.assert_array_equal(drawn[[0, 2, 4]].std(axis=1), 0.0)
+    np.testing.assert_allclose(drawn.mean(axis=1), mean, atol=0.05)
+    np.testing.assert_allclose(np.cov(drawn), second - np.outer(mean, mean), atol=0.1)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_surprise_tells_mean_and_variance_of_the_energy(name):
+    family, _, parameters = setup(name, 0.0, None)
+    rng = np.random.default_rng(0)
+    rows = family.sample(parameters, np.full(20_000, 1), rng)
+    if len(rows.codes) == 0:
+        rows = Rows(rows.real, None, np.full((2, rows.n_rows), -1, np.int32))
+    if len(rows.real) == 0:
+        rows = Rows(np.zeros((D, rows.n_rows)), None, rows.codes)
+    observed = np.ones((D, rows.n_rows), dtype=bool)
+    observed[[0, 3]] = False  # the same holes in all rows
+    rows = Rows(np.where(observed, rows.real, 0.0), observed, rows.codes)
+    energy, mean, variance = family.surprise(family.prepare(rows), parameters)
+    assert energy[1].mean() == pytest.approx(mean[1, 0], rel=0.05)
+    assert energy[1].var() == pytest.approx(variance[1, 0], rel=0.1)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_number_of_parameters(name):
+    expected = {
+        "spherical": 4 * (D + 1),
+        "diag": 4 * 2 * D,
+        "tied": 4 * D + D * (D + 1) // 2,
+        "full": 4 * (D + D * (D + 1) // 2),
+        "categorical": 4 * 3,
+        "full x categorical": 4 * (D + D * (D + 1) // 2 + 3),
+        "diag x categorical": 4 * (2 * D + 3),
+    }
+    assert families()[name].n_parameters(4) == expected[name]
+
+
+def test_affine_change_of_units():
+    _, rows, parameters = setup("full", 0.0, None)
+    family = families()["full"]
+    scale, shift = np.linspace(0.1, 3.0, D), np.linspace(-5.0, 5.0, D)
+    moved = Rows(rows.real * scale[:, None] + shift[:, None], None, rows.codes)
+    before, _ = family.evaluate(family.prepare(rows), parameters)
+    after, _ = family.evaluate(family.prepare(moved), parameters.affine(scale, shift))
+    np.testing.assert_allclose(after, before - np.log(scale).sum(), atol=1e-8)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_floor_bounds_eigenvalues_and_keeps_the_best_bounded_covariance(tied):
+    rng = np.random.default_rng(0)
+    flat = np.outer([1.0, 2.0, 0.0], rng.normal(size=50))  # rank one, a constant column
+    family = FullGaussian(VariancePrior(np.ones(3), floor=1e-3), tied=tied)
+    rows = Rows(flat, None, np.empty((0, 50), np.int32))
+    parameters = family.start(rows, np.ones((1, 50)))
+    eigenvalues = np.linalg.eigvalsh(parameters.covariances[0])
+    assert eigenvalues.min() == pytest.approx(1e-3)
+
+    def value(p):
+        return family.evaluate(family.prepare(rows), p)[0].sum()
+
+    for _ in range(10):
+        change = rng.normal(size=(3, 3)) * 0.02
+        other = parameters.covariances + change @ change.T
+        assert value(FullParameters.of(parameters.means, other)) < value(parameters)
+
+
+def test_empty_components_fall_back_on_the_prior():
+    for family in families().values():
+        parameters = family.maximise(family.zero_statistics(2))
+        log_density, _ = family.evaluate(family.prepare(make_rows(5, 0.3)), parameters)
+        assert np.isfinite(log_density).all()
+
+
+def test_many_small_inverses():
+    rng = np.random.default_rng(0)
+    for size in (0, 1, 2, 7):
+        factor = rng.normal(size=(50, size, size + 2))
+        matrices = factor @ factor.transpose(0, 2, 1)
+        inverses, logs = invert(matrices.transpose(1, 2, 0).copy())
+        np.testing.assert_allclose(
+            inverses.transpose(2, 0, 1) @ matrices,
+            np.broadcast_to(np.eye(size), matrices.shape),
+            atol=1e-8,
+        )
+        np.testing.assert_allclose(logs, np.linalg.slogdet(matrices)[1], atol=1e-8)
+
+
+def test_diagonal_with_means_far_from_the_centre_keeps_its_digits():
+    means = np.full((1, 3), 5.0)
+    parameters = DiagonalParameters(means, np.full((1, 3), 1e-6))
+    family = DiagonalGaussian(VariancePrior(np.ones(3)))
+    rows = Rows(means.T + 1e-3 * np.array([[0.3], [-1.0], [2.0]]), None, np.empty((0, 1)))
+    value, _ = family.evaluate(family.prepare(rows), parameters)
+    expected = stats.norm.logpdf(rows.real[:, 0], 5.0, 1e-3).sum()
+    assert value[0, 0] == pytest.approx(expected, abs=1e-6)
+
+
+def test_marginal_of_categories_by_summing_over_all_values():
+    family = Categorical((3, 2, 2), 0.5)
+    rng = np.random.default_rng(0)
+    codes = np.stack([rng.integers(k, size=60) for k in (3, 2, 2)]).astype(np.int32)
+    rows = Rows(np.empty((0, 60)), None, codes)
+    parameters = family.start(rows, rng.dirichlet(np.ones(4), size=60).T)
+
+    def density(values):
+        row = Rows(np.empty((0, 1)), None, np.array(values, np.int32)[:, None])
+        return np.exp(family.evaluate(family.prepare(row), parameters)[0][:, 0])
+
+    total = sum(density((1, a, b)) for a, b in itertools.product(range(2), range(2)))
+    np.testing.assert_allclose(density((1, -1, -1)), total, rtol=1e-12)
+    everything = sum(density(v) for v in itertools.product(range(3), range(2), range(2)))
+    np.testing.assert_allclose(everything, 1.0)
