@@ -304,8 +304,8 @@ def test_empty_components_fall_back_on_the_prior():
 
 def test_many_small_inverses():
     rng = np.random.default_rng(0)
-    for size in (0, 1, 2, 7):
-        factor = rng.normal(size=(50, size, size + 2))
+    for size, count in ((0, 5), (1, 50), (2, 3), (7, 20), (7, 200)):
+        factor = rng.normal(size=(count, size, size + 2))
         matrices = factor @ factor.transpose(0, 2, 1)
         inverses, logs = invert(matrices.transpose(1, 2, 0).copy())
         np.testing.assert_allclose(

@@ -8,6 +8,7 @@ looked up in the registries below and nowhere else.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import fields
 from typing import Any
@@ -35,23 +36,29 @@ from hybridmix.families.product import ProductParameters
 from hybridmix.mixture import Mixture
 
 ESTIMATORS: dict[str, type] = {
-    "HybridMixtureClassifier": HybridMixtureClassifier,
-    "MixtureDensity": MixtureDensity,
-    "MixtureImputer": MixtureImputer,
-    "MixtureOutlierDetector": MixtureOutlierDetector,
+    cls.__name__: cls
+    for cls in (
+        HybridMixtureClassifier,
+        MixtureDensity,
+        MixtureImputer,
+        MixtureOutlierDetector,
+    )
 }
 RECORDS: dict[str, type] = {
-    "Categorical": Categorical,
-    "CategoricalParameters": CategoricalParameters,
-    "DiagonalGaussian": DiagonalGaussian,
-    "DiagonalParameters": DiagonalParameters,
-    "FullGaussian": FullGaussian,
-    "FullParameters": FullParameters,
-    "Mixture": Mixture,
-    "Product": Product,
-    "ProductParameters": ProductParameters,
-    "Schema": Schema,
-    "VariancePrior": VariancePrior,
+    cls.__name__: cls
+    for cls in (
+        Categorical,
+        CategoricalParameters,
+        DiagonalGaussian,
+        DiagonalParameters,
+        FullGaussian,
+        FullParameters,
+        Mixture,
+        Product,
+        ProductParameters,
+        Schema,
+        VariancePrior,
+    )
 }
 # Booleans, numbers, times, bytes and text: arrays of these are memory and no more.
 PLAIN_KINDS = "biufcmMSU"
@@ -60,20 +67,27 @@ PLAIN_KINDS = "biufcmMSU"
 _DEEPEST = 64
 _ROUTING = "_metadata_request"
 
-Path = tuple[str, ...]
+Trail = tuple[str, ...]  # of attributes and positions, from the model to a value
 
 
 class Encoder:
-    """Turns values into JSON values; `arrays` collects the arrays that they refer to."""
+    """Turns values into JSON values; `arrays` collects the arrays that they refer to.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    check : callable
+        Is called with every estimator and raises if its parts do not fit together.
+    """
+
+    def __init__(self, check: Callable[[Any], None]) -> None:
         self.arrays: list[np.ndarray] = []
+        self._check = check
 
-    def encode(self, value: Any, path: Path = ()) -> Any:
-        """Encode a value; the path says where it is, in messages."""
+    def encode(self, value: Any, trail: Trail = ()) -> Any:
+        """Encode a value; the trail says in messages where it is."""
         kind = type(value)
-        if len(path) > _DEEPEST:
-            raise TypeError(f"{_joined(path[:4])}... is nested too deeply to be saved.")
+        if len(trail) > _DEEPEST:
+            raise TypeError(f"{_joined(trail[:4])}... is nested too deeply to be saved.")
         if value is None or kind in (bool, int, str):
             return value
         if kind is float:
@@ -83,12 +97,12 @@ class Encoder:
         if kind is range:
             return {"range": [value.start, value.stop, value.step]}
         if kind is list:
-            return self._items(value, path)
+            return self._items(value, trail)
         if kind is tuple:
-            return {"tuple": self._items(value, path)}
+            return {"tuple": self._items(value, trail)}
         if kind is dict:
-            keys = self._items(value, path)
-            values = [self.encode(v, (*path, f"[{k!r}]")) for k, v in value.items()]
+            keys = self._items(value, trail)
+            values = [self.encode(v, (*trail, f"[{k!r}]")) for k, v in value.items()]
             return {"dict": [list(pair) for pair in zip(keys, values, strict=True)]}
         if isinstance(value, np.generic) and value.dtype.kind in PLAIN_KINDS:
             return {"scalar": self._member(np.asarray(value))}
@@ -98,28 +112,28 @@ class Encoder:
                 "array": {"axes": axes, "member": self._member(value.transpose(axes))}
             }
         if kind is np.ndarray and value.dtype.kind == "O":
-            items = self._items(value.ravel().tolist(), path)
+            items = self._items(value.ravel().tolist(), trail)
             return {"objects": {"shape": list(value.shape), "items": items}}
         if kind in RECORDS.values():
             content = {field.name: getattr(value, field.name) for field in fields(value)}
-            return {"record": {"class": kind.__name__} | self._named(content, path)}
+            named = self._named(content, trail)
+            return {"record": {"class": kind.__name__, "fields": named}}
         if kind in ESTIMATORS.values():
-            return {"estimator": self._estimator(value, path)}
-        raise TypeError(_refusal(value, path))
+            return {"estimator": self._estimator(value, trail)}
+        raise TypeError(_refusal(value, trail))
 
-    def _items(self, values: Iterable[Any], path: Path) -> list[Any]:
-        return [self.encode(v, (*path, f"[{i}]")) for i, v in enumerate(values)]
+    def _items(self, values: Iterable[Any], trail: Trail) -> list[Any]:
+        return [self.encode(v, (*trail, f"[{i}]")) for i, v in enumerate(values)]
 
-    def _named(self, values: dict[str, Any], path: Path) -> dict[str, Any]:
-        return {
-            "fields": {k: self.encode(v, (*path, f".{k}")) for k, v in values.items()}
-        }
+    def _named(self, values: dict[str, Any], trail: Trail) -> dict[str, Any]:
+        return {k: self.encode(v, (*trail, f".{k}")) for k, v in values.items()}
 
     def _member(self, array: np.ndarray) -> int:
         self.arrays.append(array)
         return len(self.arrays) - 1
 
-    def _estimator(self, estimator: Any, path: Path) -> dict[str, Any]:
+    def _estimator(self, estimator: Any, trail: Trail) -> dict[str, Any]:
+        self._check(estimator)
         params = estimator.get_params(deep=False)
         learned = {k: v for k, v in vars(estimator).items() if k not in params}
         if _ROUTING in learned:
@@ -128,8 +142,8 @@ class Encoder:
             _check_attribute(type(estimator), name)
         return {
             "class": type(estimator).__name__,
-            "params": self._named(params, path)["fields"],
-            "learned": self._named(learned, path)["fields"],
+            "params": self._named(params, trail),
+            "learned": self._named(learned, trail),
         }
 
 
@@ -172,7 +186,7 @@ class Decoder:
                 return tuple(self._items(content, depth))
             case "dict":
                 pairs = (self._items(pair, depth) for pair in content)
-                return {key: item for key, item in pairs}
+                return dict(pairs)
             case "scalar":
                 return self._read_array(content)[()]
             case "array":
@@ -215,12 +229,12 @@ class Decoder:
         return estimator
 
 
-def _joined(path: Path) -> str:
-    return "".join(path).removeprefix(".")
+def _joined(trail: Trail) -> str:
+    return "".join(trail).removeprefix(".")
 
 
-def _refusal(value: Any, path: Path) -> str:
-    found = f"{_joined(path)} holds a {type(value).__name__}"
+def _refusal(value: Any, trail: Trail) -> str:
+    found = f"{_joined(trail)} holds a {type(value).__name__}"
     if isinstance(value, np.random.RandomState | np.random.Generator):
         return f"{found}, which cannot be saved: set_params(random_state=an int)."
     if isinstance(value, np.ndarray):
@@ -281,8 +295,7 @@ def _check_attribute(cls: Any, name: str) -> None:
 
 def _routed_methods(cls: type) -> list[str]:
     """Return the methods for which scikit-learn's metadata can be requested."""
-    names = (name.removeprefix("set_") for name in dir(cls) if name.startswith("set_"))
-    return [name.removesuffix("_request") for name in names if name.endswith("_request")]
+    return re.findall(r"\bset_(\w+)_request\b", " ".join(dir(cls)))
 
 
 def _metadata_requests(estimator: Any) -> dict[str, dict[str, Any]]:
@@ -292,7 +305,8 @@ def _metadata_requests(estimator: Any) -> dict[str, dict[str, Any]]:
 
 
 def _request_metadata(estimator: Any, requests: dict[str, dict[str, Any]]) -> None:
-    _check_names(requests, _routed_methods(type(estimator)), _ROUTING)
+    if not set(requests) <= set(_routed_methods(type(estimator))):
+        raise ValueError(f"{_ROUTING} names unknown methods: {', '.join(requests)}.")
     with sklearn.config_context(enable_metadata_routing=True):
         for method, request in requests.items():
             getattr(estimator, f"set_{method}_request")(**request)

@@ -173,19 +173,21 @@ class FrameColumns:
     def replaced(self, columns: dict[int, Any]) -> Any:
         import narwhals.stable.v2 as nw
 
-        frame = self._frame
+        frame: Any = self._frame
         for column, values in columns.items():
             old = self._series(column)
             new = nw.new_series(old.name, list(values), backend=old.implementation)
-            if old.dtype in (nw.Categorical, nw.Enum, nw.Boolean, nw.String):
-                new = new.cast(old.dtype)
+            keeps_type = not old.dtype.is_numeric()
             if self.container == "pandas":
-                # The index of the input is kept; without it the columns would not align.
-                new = nw.from_native(
-                    new.to_native().set_axis(old.to_native().index), series_only=True
-                )
-            frame = frame.with_columns(new.alias(old.name))  # type: ignore[union-attr]
-        return frame.to_native()  # type: ignore[union-attr]
+                # Columns align by the index of the input, and pandas has several types
+                # of strings and booleans.
+                native = new.to_native().set_axis(old.to_native().index)
+                native = native.astype(old.to_native().dtype) if keeps_type else native
+                new = nw.from_native(native, series_only=True)
+            elif keeps_type:
+                new = new.cast(old.dtype)
+            frame = frame.with_columns(new.alias(old.name))
+        return frame.to_native()
 
 
 def build_table(

@@ -73,4 +73,8 @@ def _unlabelled_rows(labels: np.ndarray, unlabelled: Any) -> BoolArray:
         return missing
     if labels.dtype.kind in "US" and not isinstance(unlabelled, str):
         return missing
-    return missing | np.array([v == unlabelled for v in labels.tolist()], dtype=bool)
+    marked = [
+        not hole and value == unlabelled
+        for hole, value in zip(missing, labels.tolist(), strict=True)
+    ]
+    return missing | np.array(marked, dtype=bool)

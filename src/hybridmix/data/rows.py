@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -136,19 +136,32 @@ class Dataset:
         sorted_weights = None if weights is None else weights[order]
         return cls(Rows(real, mask, codes), labels[order], sorted_weights)
 
+    def log_volume(self, scale: FloatArray) -> float:
+        """Return by how much scaling the columns raised the log-likelihood."""
+        weights = np.ones(self.n_rows) if self.weights is None else self.weights
+        observed = self.rows.observed
+        if observed is None:
+            return float(weights.sum() * np.log(scale).sum())
+        return float((observed @ weights) @ np.log(scale))
+
     def labelled(self) -> Dataset:
         """Return the rows that have a label, without copying them."""
-        start = int(np.searchsorted(self.labels, 0))
-        here = slice(start, self.n_rows)
-        weights = None if self.weights is None else self.weights[here]
-        return Dataset(self.rows[here], self.labels[here], weights)
+        return self._part(int(np.searchsorted(self.labels, 0)), self.n_rows)
+
+    def unlabelled(self) -> Dataset:
+        """Return the rows that have no label, without copying them."""
+        return self._part(0, int(np.searchsorted(self.labels, 0)))
 
     def of_class(self, label: int) -> Dataset:
         """Return the rows of one class, without copying them; their label becomes 0."""
         start, stop = np.searchsorted(self.labels, [label, label + 1])
-        here = slice(int(start), int(stop))
+        part = self._part(int(start), int(stop))
+        return replace(part, labels=np.zeros(part.n_rows, np.intp))
+
+    def _part(self, start: int, stop: int) -> Dataset:
+        here = slice(start, stop)
         weights = None if self.weights is None else self.weights[here]
-        return Dataset(self.rows[here], np.zeros(stop - start, np.intp), weights)
+        return Dataset(self.rows[here], self.labels[here], weights)
 
 
 def _training_order(labels: IntArray, observed: BoolArray | None) -> IntArray | None:

@@ -139,11 +139,19 @@ class MixtureEstimator(BaseEstimator):
         )
 
     def _trainer(
-        self, variances: FloatArray, generator: np.random.Generator, pool: Workers
+        self,
+        variances: FloatArray,
+        generator: np.random.Generator,
+        pool: Workers,
+        is_preliminary: bool = False,
     ) -> ClassTrainer:
+        solver = self._solver()
+        if is_preliminary:
+            # What follows starts from this, and need not start from the very optimum.
+            solver = replace(solver, tol=max(self.tol, 1e-2))
         return ClassTrainer(
             family_of=lambda n_components: self._family(variances, n_components),
-            solver=self._solver(),
+            solver=solver,
             n_init=self.n_init,
             generator=generator,
             pool=pool,
@@ -174,10 +182,11 @@ class MixtureEstimator(BaseEstimator):
         solution = fit.solution
         self.model_ = solution.model
         self.n_components_ = solution.model.n_components
-        self.bic_ = fit.bic
+        log_volume = dataset.log_volume(self.schema_.scale)
+        self.bic_ = {k: value + 2.0 * log_volume for k, value in fit.bic.items()}
         self.converged_ = solution.converged
         self.n_iter_ = solution.n_iter
-        self.trace_ = np.array(solution.trace)
+        self.trace_ = np.array(solution.trace) - log_volume / dataset.total_weight
         self._publish()
         self._warn_about([solution])
         return dataset
@@ -244,7 +253,9 @@ class MixtureEstimator(BaseEstimator):
     def _publish(self) -> None:
         """Set the fitted attributes, in the units of the table."""
         model, schema = self.model_, self.schema_
-        components = model.components.affine(schema.scale, schema.centre)
+        # Variances of columns near the largest float have no finite value.
+        with np.errstate(over="ignore"):
+            components = model.components.affine(schema.scale, schema.centre)
         factors = list(getattr(components, "factors", [components]))
         self.mixing_ = np.exp(model.log_mixing)
         if schema.real:

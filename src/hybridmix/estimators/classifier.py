@@ -193,10 +193,7 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
         self._check_classes(dataset)
         with workers(self.n_jobs) as pool:
             fits, solution = self._solve(dataset, pool)
-        self._publish_classes(solution.model, fits)
-        self.converged_ = solution.converged
-        self.n_iter_ = solution.n_iter
-        self.trace_ = np.array(solution.trace)
+        self._publish_classes(dataset, fits, solution)
         self._warn_about([solution])
         return self
 
@@ -272,12 +269,13 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
         labelled = dataset.labelled()
         variances = within_class_variances(labelled)
         log_prior = self._log_class_prior(labelled)
+        is_coupled = labelled.n_rows < dataset.n_rows or self.covariance_type == "tied"
         if isinstance(self.init, HybridMixtureClassifier):
             fits: list[Fit] = []
             start = self._translated(self.init)
             solutions = []
         else:
-            trainer = self._trainer(variances, generator, pool)
+            trainer = self._trainer(variances, generator, pool, is_coupled)
             fits = [
                 self._fit_label(dataset, label, trainer)
                 for label in range(len(self.classes_))
@@ -285,8 +283,7 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
             start = self._join(labelled, variances, fits, log_prior)
             solutions = [fit.solution for fit in fits]
         stopped = any(solution.interrupted for solution in solutions)
-        coupled = len(labelled.labels) < dataset.n_rows or self.covariance_type == "tied"
-        if fits and (stopped or not coupled):
+        if fits and (stopped or not is_coupled):
             return fits, _joint_solution(start, solutions)
         learn_prior = isinstance(self.class_prior, str) and (
             self.class_prior == "empirical"
@@ -361,22 +358,36 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
             tuple(np.concatenate([[0], np.cumsum(sizes)]).tolist()),
         )
 
-    def _publish_classes(self, model: Mixture, fits: list[Fit]) -> None:
-        self.model_ = model
+    def _publish_classes(
+        self, dataset: Dataset, fits: list[Fit], solution: Solution
+    ) -> None:
+        self.model_ = model = solution.model
         self.class_prior_ = np.exp(model.log_prior)
         self.n_components_ = np.diff(model.offsets)
         self.component_classes_ = model.class_of
-        self.bic_ = [fit.bic for fit in fits]
+        self.bic_ = []
+        for label, fit in enumerate(fits):
+            log_volume = dataset.of_class(label).log_volume(self.schema_.scale)
+            self.bic_.append({k: v + 2.0 * log_volume for k, v in fit.bic.items()})
+        self.converged_ = solution.converged
+        self.n_iter_ = solution.n_iter
+        self.trace_ = self._trace(dataset, solution)
         self._publish()
+
+    def _trace(self, dataset: Dataset, solution: Solution) -> FloatArray:
+        """Return the trace of joint EM, in the units of the table."""
+        unlabelled, labelled = dataset.unlabelled(), dataset.labelled()
+        scale, weight = self.schema_.scale, self._unlabelled_weight(dataset, labelled)
+        log_volume = labelled.log_volume(scale) + weight * unlabelled.log_volume(scale)
+        return np.array(solution.trace) - log_volume / dataset.total_weight
 
 
 def _joint_solution(model: Mixture, solutions: list[Solution]) -> Solution:
     """Sum up what the fits of the classes did."""
-    longest = max(solutions, key=lambda solution: solution.n_iter)
     return Solution(
         model,
         float("nan"),
-        trace=longest.trace,
+        n_iter=max(solution.n_iter for solution in solutions),
         converged=all(solution.converged for solution in solutions),
         interrupted=any(solution.interrupted for solution in solutions),
         n_reseeded=sum(solution.n_reseeded for solution in solutions),

@@ -132,13 +132,11 @@ def _possible(candidates: list[int], dataset: Dataset, name: str) -> list[int]:
 
 def component_range(n_components: Components) -> list[int]:
     """Return the numbers of components to try."""
-    if isinstance(n_components, Integral):
-        candidates = [int(n_components)]
-    else:
-        try:
-            candidates = [int(k) for k in n_components]  # type: ignore[union-attr]
-        except TypeError:
-            candidates = []
+    listed = [n_components] if isinstance(n_components, Integral) else n_components
+    try:
+        candidates = [int(k) for k in listed]  # type: ignore[union-attr]
+    except (TypeError, ValueError):
+        candidates = []
     if not candidates or min(candidates) < 1:
         raise ValueError(
             f"n_components={n_components!r} must be a whole number of at least 1, or a "

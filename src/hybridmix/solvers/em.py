@@ -34,6 +34,8 @@ class Solution:
         Whether the user stopped the solver.
     n_reseeded : int
         How often a collapsed component was started anew.
+    n_iter : int
+        Number of iterations.
     """
 
     model: Mixture
@@ -42,11 +44,7 @@ class Solution:
     converged: bool = False
     interrupted: bool = False
     n_reseeded: int = 0
-
-    @property
-    def n_iter(self) -> int:
-        """Number of iterations."""
-        return max(0, len(self.trace) - 1)
+    n_iter: int = 0
 
 
 @dataclass(frozen=True)
@@ -97,6 +95,7 @@ class ExpectationMaximisation:
                     model=candidate,
                     value=value,
                     trace=[*solution.trace, value],
+                    n_iter=iteration,
                     converged=0.0 <= gain < self.tol,
                 )
                 if self.verbose and iteration % 10 == 0:

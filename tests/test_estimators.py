@@ -1,0 +1,499 @@
+"""What users see of the estimators."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score, roc_auc_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from hybridmix import (
+    HybridMixtureClassifier,
+    MixtureDensity,
+    MixtureImputer,
+    MixtureOutlierDetector,
+)
+
+
+def punched(X, share, seed=0):
+    X = np.array(X, dtype=float)
+    X[np.random.default_rng(seed).random(X.shape) < share] = np.nan
+    return X
+
+
+@pytest.fixture(scope="module")
+def iris():
+    return load_iris(return_X_y=True)
+
+
+# Density -------------------------------------------------------------------------------
+
+
+def test_bic_finds_the_number_of_components():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(c, 0.5, size=(100, 2)) for c in (0, 4, 8)])
+    model = MixtureDensity(range(1, 6), random_state=0).fit(punched(X, 0.1))
+    assert model.n_components_ == 3
+    assert set(model.bic_) == {1, 2, 3, 4, 5}
+    assert model.bic_[3] == pytest.approx(model.bic(punched(X, 0.1)), rel=1e-6)
+
+
+def test_responsibilities_clusters_and_samples(iris):
+    X, _ = iris
+    model = MixtureDensity(3, random_state=0).fit(punched(X, 0.1))
+    responsibilities = model.predict_proba(X)
+    np.testing.assert_allclose(responsibilities.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(model.predict(X), responsibilities.argmax(axis=1))
+    sample, components = model.sample(3000, random_state=1)
+    np.testing.assert_allclose(sample.mean(axis=0), X.mean(axis=0), rtol=0.05)
+    np.testing.assert_allclose(
+        np.bincount(components, minlength=3) / 3000, model.mixing_, atol=0.05
+    )
+    again, _ = model.sample(3000, random_state=1)
+    np.testing.assert_array_equal(sample, again)
+
+
+def test_rows_without_any_value():
+    X = punched(np.random.default_rng(0).normal(size=(100, 3)), 0.1)
+    X[5] = np.nan
+    model = MixtureDensity(2, random_state=0).fit(X)
+    assert model.score_samples(X)[5] == pytest.approx(0.0, abs=1e-12)
+    np.testing.assert_allclose(model.predict_proba(X)[5], model.mixing_)
+    np.testing.assert_allclose(model.impute(X)[5], model.mixing_ @ model.means_)
+
+
+@pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
+def test_fewer_rows_than_columns(kind):
+    X = np.random.default_rng(0).normal(size=(8, 40))
+    y = np.arange(8) % 2
+    model = HybridMixtureClassifier(covariance_type=kind).fit(X, y)
+    assert model.score(X, y) == 1.0
+    assert np.isfinite(model.score_samples(X)).all()
+
+
+@pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
+def test_constant_columns(kind, iris):
+    X, y = iris
+    X = np.column_stack([X, np.full(150, 9.0), np.zeros(150)])
+    model = HybridMixtureClassifier(covariance_type=kind, n_components=2, random_state=0)
+    model.fit(X, y)
+    assert model.score(X, y) > 0.9
+    odd = X[:1].copy()
+    odd[0, 4] = 90.0
+    assert model.score_samples(odd)[0] < model.score_samples(X).min()
+    np.testing.assert_allclose(model.means_[:, 4], 9.0)
+
+
+def test_duplicates_get_no_more_components_than_there_are_rows():
+    X = np.repeat([[0.0, 1.0], [2.0, 3.0]], 20, axis=0)
+    with pytest.warns(UserWarning, match="only 2 distinct"):
+        model = MixtureDensity(5, random_state=0).fit(X)
+    assert model.n_components_ == 2
+    assert np.isfinite(model.score(X))
+
+
+def test_more_components_than_rows_is_an_error():
+    with pytest.raises(
+        ValueError, match="n_components=5 is more than the number of rows"
+    ):
+        MixtureDensity(5).fit(np.arange(6.0).reshape(3, 2))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_components": 0}, "n_components=0 must be"),
+        ({"n_components": "many"}, "n_components='many'"),
+        ({"covariance_type": "banded"}, "covariance_type='banded' is not one of"),
+        ({"covariance_prior": -1.0}, "covariance_prior=-1.0 is not valid"),
+        ({"variance_floor": 2.0}, "variance_floor=2.0 .* at most 1"),
+        ({"smoothing": 0.0}, "smoothing=0.0"),
+        ({"tol": "small"}, "tol='small'"),
+        ({"max_iter": 1.5}, "max_iter=1.5 .* whole number"),
+        ({"n_init": 0}, "n_init=0"),
+        ({"init": "random"}, "init='random' is not one of kmeans"),
+    ],
+)
+def test_wrong_options_are_named(options, message, iris):
+    with pytest.raises(ValueError, match=message):
+        MixtureDensity(**options).fit(iris[0])
+
+
+@pytest.mark.parametrize("columns", [[], [0, 0], [7], ["x"]])
+def test_marginal_refuses_wrong_columns(columns, iris):
+    with pytest.raises(ValueError, match=r"[Cc]olumn"):
+        MixtureDensity().fit(iris[0]).marginal(columns)
+
+
+def test_marginal_of_a_frame_expects_its_names():
+    frame = load_iris(as_frame=True).data
+    model = MixtureDensity(2, random_state=0).fit(frame)
+    names = ["petal width (cm)", "sepal length (cm)"]
+    small = model.marginal(names)
+    assert small.feature_names_in_.tolist() == names
+    assert small.means_.shape == (2, 2)
+    hidden = frame.copy()
+    hidden[[c for c in frame if c not in names]] = np.nan
+    np.testing.assert_allclose(
+        small.score_samples(frame[names]), model.score_samples(hidden)
+    )
+
+
+# Classifier ----------------------------------------------------------------------------
+
+
+def test_accuracy_with_holes_in_training_and_prediction():
+    for load, least in ((load_iris, 0.9), (load_wine, 0.9), (load_breast_cancer, 0.88)):
+        X, y = load(return_X_y=True)
+        model = HybridMixtureClassifier(covariance_type="tied")
+        assert cross_val_score(model, punched(X, 0.2), y, cv=5).mean() > least
+
+
+def test_probabilities_are_consistent(iris):
+    X, y = punched(iris[0], 0.2), iris[1]
+    model = HybridMixtureClassifier(n_components=2, random_state=0).fit(X, y)
+    probabilities = model.predict_proba(X)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+    np.testing.assert_allclose(
+        np.exp(model.predict_log_proba(X)), probabilities, atol=1e-40
+    )
+    joint = model.predict_joint_log_proba(X)
+    np.testing.assert_allclose(np.logaddexp.reduce(joint, axis=1), model.score_samples(X))
+    np.testing.assert_array_equal(model.predict(X), joint.argmax(axis=1))
+    components = model.predict_component(X)
+    agree = model.component_classes_[components] == model.predict(X)
+    assert agree.mean() > 0.95
+
+
+def test_string_labels_and_class_prior(iris):
+    X, y = iris[0], load_iris().target_names[iris[1]]
+    model = HybridMixtureClassifier(class_prior=[0.5, 0.3, 0.2]).fit(X, y)
+    np.testing.assert_allclose(model.class_prior_, [0.5, 0.3, 0.2])
+    assert set(model.predict(X)) == set(y)
+    uneven = np.r_[0:50, 50:70, 100:110]
+    empirical = HybridMixtureClassifier().fit(X[uneven], y[uneven])
+    np.testing.assert_allclose(empirical.class_prior_, [50 / 80, 20 / 80, 10 / 80])
+    uniform = HybridMixtureClassifier(class_prior="uniform").fit(X[uneven], y[uneven])
+    np.testing.assert_allclose(uniform.class_prior_, 1 / 3)
+    for wrong in ("flat", [0.5, 0.5], [0.5, 0.6, 0.1], [1.0, 0.0, 0.0]):
+        with pytest.raises(ValueError, match="class_prior"):
+            HybridMixtureClassifier(class_prior=wrong).fit(X, y)
+
+
+def test_components_per_class_and_by_bic(iris):
+    X, y = iris
+    model = HybridMixtureClassifier(n_components={0: 1, 1: 2, 2: [1, 3]}, random_state=0)
+    model.fit(X, y)
+    assert model.n_components_[:2].tolist() == [1, 2]
+    assert model.n_components_[2] in (1, 3)
+    assert set(model.bic_[2]) == {1, 3}
+    with pytest.raises(ValueError, match="no entry for the class 2"):
+        HybridMixtureClassifier(n_components={0: 1, 1: 1}).fit(X, y)
+
+
+def test_a_class_with_a_single_row(iris):
+    X, y = iris[0][:101], iris[1][:101]
+    with pytest.warns(UserWarning, match="class 2 has only 1 distinct row"):
+        model = HybridMixtureClassifier(n_components=2, random_state=0).fit(X, y)
+    assert model.n_components_.tolist() == [2, 2, 1]
+    assert model.predict(X[-1:]) == [2]
+
+
+def test_one_class_only(iris):
+    model = HybridMixtureClassifier().fit(iris[0], np.full(150, "only"))
+    assert set(model.predict(iris[0])) == {"only"}
+    np.testing.assert_array_equal(model.predict_proba(iris[0]), 1.0)
+
+
+def test_sampled_rows_have_labels(iris):
+    model = HybridMixtureClassifier(random_state=0).fit(*iris)
+    X, y = model.sample(2000)
+    assert model.score(X, y) > 0.95
+    np.testing.assert_allclose(np.bincount(y) / 2000, 1 / 3, atol=0.05)
+
+
+def test_unlabelled_rows_help_where_classes_are_clusters():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(c, 1.0, size=(300, 2)) for c in (0.0, 4.0)])
+    y = np.repeat([0, 1], 300)
+    shown = np.r_[0:3, 300:303]
+    few = np.full(600, -1)
+    few[shown] = y[shown]
+    alone = HybridMixtureClassifier().fit(X[shown], y[shown])
+    for weight in ("auto", 1.0):
+        model = HybridMixtureClassifier(unlabelled_weight=weight).fit(X, few)
+        assert model.score(X, y) >= alone.score(X, y)
+        assert model.score(X, y) > 0.98
+    ignored = HybridMixtureClassifier(unlabelled_weight=0.0).fit(X, few)
+    np.testing.assert_allclose(ignored.means_, alone.means_, atol=1e-6)
+    for wrong in (-1.0, "half"):
+        with pytest.raises(ValueError, match="unlabelled_weight"):
+            HybridMixtureClassifier(unlabelled_weight=wrong).fit(X, few)
+
+
+def test_labelled_rows_as_they_are_when_nothing_couples_the_classes(iris):
+    """Classes are fitted one by one: those of a pair do not depend on the third."""
+    X, y = iris
+    all_three = HybridMixtureClassifier(covariance_prior=0.0).fit(X, y)
+    pair = HybridMixtureClassifier(covariance_prior=0.0).fit(X[y < 2], y[y < 2])
+    np.testing.assert_allclose(all_three.means_[:2], pair.means_)
+    np.testing.assert_allclose(all_three.covariances_[:2], pair.covariances_, rtol=1e-6)
+
+
+def test_start_from_a_fitted_classifier(iris):
+    X, y = iris
+    first = HybridMixtureClassifier(n_components=2, random_state=0).fit(X, y)
+    again = HybridMixtureClassifier(n_components=2, init=first).fit(X, y)
+    np.testing.assert_allclose(again.means_, first.means_, rtol=0.05)
+
+
+def test_objective_is_checked(iris):
+    with pytest.raises(ValueError, match="objective='width'"):
+        HybridMixtureClassifier("width").fit(*iris)
+
+
+def test_number_of_labels_must_match(iris):
+    with pytest.raises(ValueError, match="inconsistent"):
+        HybridMixtureClassifier().fit(iris[0], iris[1][:-1])
+
+
+# Imputer -------------------------------------------------------------------------------
+
+
+def test_imputation_beats_the_mean():
+    X = load_wine().data
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    holes = punched(X, 0.2)
+    missing = np.isnan(holes)
+    filled = MixtureImputer(random_state=0).fit_transform(holes)
+    np.testing.assert_array_equal(filled[~missing], X[~missing])
+    ours = np.sqrt(np.mean((filled - X)[missing] ** 2))
+    means = np.broadcast_to(np.nanmean(holes, axis=0), X.shape)
+    theirs = np.sqrt(np.mean((means - X)[missing] ** 2))
+    assert ours < 0.8 * theirs
+
+
+def test_multiple_imputation_covers_the_truth():
+    """Intervals from the draws hold the hidden values about as often as they claim."""
+    rng = np.random.default_rng(0)
+    X = rng.multivariate_normal([0, 0, 0], 0.7 * np.ones((3, 3)) + 0.3 * np.eye(3), 600)
+    holes = punched(X, 0.2)
+    missing = np.isnan(holes)
+    imputer = MixtureImputer(1, n_draws=40, random_state=0).fit(holes)
+    tables = np.array(imputer.draw(holes))
+    assert tables.shape == (40, 600, 3)
+    low, high = np.quantile(tables, [0.05, 0.95], axis=0)
+    covered = np.mean(((low <= X) & (high >= X))[missing])
+    assert 0.82 < covered < 0.96
+    mean = imputer.transform(holes)
+    np.testing.assert_allclose(tables.mean(axis=0)[missing], mean[missing], atol=0.6)
+    np.testing.assert_array_equal(imputer.draw(holes)[3], tables[3])
+    assert not np.array_equal(tables[0][missing], tables[1][missing])
+
+
+def test_models_behind_the_draws_differ():
+    X = punched(load_iris().data, 0.2)
+    imputer = MixtureImputer(1, n_draws=3, random_state=0).fit(X)
+    means = np.array([model.components.means for model in imputer.draw_models_])
+    assert np.ptp(means, axis=0).max() > 0.01
+
+
+def test_draw_needs_n_draws(iris):
+    with pytest.raises(ValueError, match="n_draws"):
+        MixtureImputer().fit(iris[0]).draw(iris[0])
+    with pytest.raises(ValueError, match="n_draws=0"):
+        MixtureImputer(n_draws=0).fit(iris[0])
+
+
+@pytest.mark.parametrize("container", ["pandas", "polars", "default"])
+@pytest.mark.parametrize("as_frame", [True, False])
+def test_set_output(container, as_frame):
+    data = load_iris(as_frame=True).data
+    data.iloc[3, 1] = np.nan
+    imputer = MixtureImputer(2, random_state=0).set_output(transform=container)
+    result = imputer.fit_transform(data if as_frame else data.to_numpy())
+    if container != "default":
+        assert type(result).__module__.split(".")[0] == container
+        assert list(result.columns) == list(imputer.get_feature_names_out())
+    assert not np.isnan(np.asarray(result)).any()
+
+
+@pytest.mark.parametrize("container", ["pandas", "polars"])
+def test_set_output_with_categories(container):
+    frame = pd.DataFrame(
+        {"x": [1.0, np.nan, 3.0, 4.0], "c": pd.Categorical(["a", "b", None, "b"])}
+    )
+    imputer = MixtureImputer(1).set_output(transform=container)
+    result = imputer.fit_transform(frame)
+    assert list(result["c"]) == ["a", "b", imputer.transform(frame)["c"][2], "b"]
+    if container == "pandas":
+        assert result["c"].dtype == frame["c"].dtype
+
+
+# Outliers ------------------------------------------------------------------------------
+
+
+def outlier_table(seed=0, n_rows=500, n_outliers=25):
+    rng = np.random.default_rng(seed)
+    factor = np.tril(rng.normal(size=(6, 6)))
+    X = rng.normal(size=(n_rows, 6)) @ factor.T
+    X[:n_outliers] = rng.normal(size=(n_outliers, 6)) * np.diag(factor @ factor.T) ** 0.5
+    y = np.r_[np.full(n_outliers, -1), np.ones(n_rows - n_outliers, int)]
+    return X, y
+
+
+def test_contamination_is_met():
+    X, _ = outlier_table()
+    detector = MixtureOutlierDetector(1, contamination=0.1).fit(X)
+    assert np.mean(detector.predict(X) == -1) == pytest.approx(0.1, abs=0.003)
+    weights = np.r_[np.full(250, 3.0), np.ones(250)]
+    weighted = MixtureOutlierDetector(1, contamination=0.1).fit(X, sample_weight=weights)
+    flagged = weighted.predict(X) == -1
+    assert weights[flagged].sum() / weights.sum() == pytest.approx(0.1, abs=0.01)
+
+
+def test_scores_are_calibrated_whatever_is_observed():
+    """One row in a hundred of the model itself is flagged, with or without holes."""
+    rng = np.random.default_rng(0)
+    X = rng.multivariate_normal(np.zeros(5), 0.6 + 0.4 * np.eye(5), size=20_000)
+    detector = MixtureOutlierDetector(1).fit(X)
+    for share in (0.0, 0.3, 0.7):
+        scores = detector.score_samples(punched(X, share))
+        has_values = ~np.isnan(punched(X, share)).all(axis=1)
+        for level in (0.01, 0.1):
+            flagged = np.mean(scores[has_values] < np.log(level))
+            assert flagged == pytest.approx(level, rel=0.15)
+
+
+def test_scores_are_calibrated_with_categories():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.integers(4, size=(5000, 6))).astype(str)
+    frame.columns = list("abcdef")
+    frame["x"] = rng.normal(size=5000)
+    scores = MixtureOutlierDetector(1).fit(frame).score_samples(frame)
+    assert np.mean(scores < np.log(0.05)) == pytest.approx(0.05, abs=0.02)
+
+
+def test_far_rows_keep_their_order():
+    X, _ = outlier_table()
+    detector = MixtureOutlierDetector(2, random_state=0).fit(X)
+    far = np.zeros((4, 6))
+    far[:, 0] = [1e2, 1e4, 1e8, 1e16]
+    scores = detector.score_samples(far)
+    assert np.isfinite(scores).all()
+    assert np.all(np.diff(scores) < 0)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2])
+def test_thresholds_from_labelled_anomalies(share):
+    X, y = outlier_table(n_rows=800, n_outliers=80)
+    X = punched(X, share)
+    by_f1 = MixtureOutlierDetector(1, threshold="f1", random_state=0).fit(X, y)
+    guessed = MixtureOutlierDetector(1, contamination=0.4, random_state=0).fit(X)
+    is_anomaly = y == -1
+    f1 = f1_score(is_anomaly, by_f1.predict(X) == -1)
+    assert f1 > f1_score(is_anomaly, guessed.predict(X) == -1)
+    by_fpr = MixtureOutlierDetector(1, threshold="fpr", target=0.02).fit(X, y)
+    assert np.mean(by_fpr.predict(X)[~is_anomaly] == -1) < 0.04
+    by_recall = MixtureOutlierDetector(1, threshold="recall", target=0.9).fit(X, y)
+    assert np.mean(by_recall.predict(X)[is_anomaly] == -1) > 0.85
+    curve = by_f1.precision_recall_curve_
+    assert len(curve["precision"]) == len(curve["recall"])
+    area = np.trapezoid(by_f1.roc_curve_["tpr"], by_f1.roc_curve_["fpr"])
+    assert area == pytest.approx(
+        roc_auc_score(is_anomaly, -by_f1.score_samples(X)), abs=0.05
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "y", "message"),
+    [
+        ({"threshold": "f1"}, None, "needs y"),
+        ({"threshold": "f1"}, [0, 1] * 10, "must hold -1"),
+        ({"threshold": "f1"}, [-1] + [1] * 19, "Lower cv"),
+        ({"threshold": "best"}, None, "threshold='best' is not one of"),
+        ({"contamination": 0.9}, None, "contamination=0.9"),
+        ({"contamination": "some"}, None, "neither a number nor 'auto'"),
+        ({"target": 2.0}, None, "target=2.0"),
+    ],
+)
+def test_wrong_threshold_options_are_named(options, y, message):
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    with pytest.raises(ValueError, match=message):
+        MixtureOutlierDetector(**options).fit(X, y)
+
+
+# scikit-learn around them --------------------------------------------------------------
+
+
+def test_pipeline_grid_search_clone_and_pickle(iris):
+    X, y = punched(iris[0], 0.1), iris[1]
+    pipeline = make_pipeline(
+        MixtureImputer(2, random_state=0), StandardScaler(), LogisticRegression()
+    )
+    assert cross_val_score(pipeline, X, y).mean() > 0.9
+    search = GridSearchCV(
+        HybridMixtureClassifier(random_state=0),
+        {"covariance_type": ["full", "tied"], "n_components": [1, 2]},
+        n_jobs=2,
+    ).fit(X, y)
+    assert search.best_score_ > 0.9
+    model = search.best_estimator_
+    copied = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copied.predict_proba(X), model.predict_proba(X))
+    assert clone(model).get_params() == model.get_params()
+
+
+def test_metadata_routing(iris):
+    X, y = iris
+    weights = np.linspace(0.5, 2.0, len(y))
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = HybridMixtureClassifier().set_fit_request(sample_weight=True)
+        scores = cross_val_score(
+            model.set_score_request(sample_weight=True),
+            X,
+            y,
+            params={"sample_weight": weights},
+        )
+    assert scores.mean() > 0.9
+
+
+def test_arguments_are_left_as_they_are(iris):
+    candidates = range(1, 4)
+    model = HybridMixtureClassifier(n_components=candidates, random_state=0)
+    model.fit(*iris)
+    assert model.n_components is candidates
+    X = punched(iris[0], 0.2)
+    before = X.copy()
+    MixtureImputer(2, random_state=0).fit_transform(X)
+    np.testing.assert_array_equal(X, before)
+
+
+def test_same_seed_same_model(iris):
+    options = {"n_components": 3, "n_init": 2, "random_state": 7}
+    one, other = (MixtureDensity(**options).fit(punched(iris[0], 0.2)) for _ in range(2))
+    np.testing.assert_array_equal(one.means_, other.means_)
+
+
+def test_html_repr_and_tags(iris):
+    model = HybridMixtureClassifier().fit(*iris)
+    assert "HybridMixtureClassifier" in model._repr_html_()
+    tags = model.__sklearn_tags__()
+    assert tags.input_tags.allow_nan
+    assert tags.input_tags.categorical
+
+
+def test_digits_with_constant_pixels_and_holes():
+    X, y = load_digits(return_X_y=True)
+    train, test = slice(0, 700), slice(700, 1200)
+    model = HybridMixtureClassifier(covariance_type="tied").fit(
+        punched(X, 0.2)[train], y[train]
+    )
+    assert model.score(punched(X, 0.2, seed=1)[test], y[test]) > 0.8
