@@ -1,2 +1,367 @@
-def save(m, p): ...
-def load(p): ...
+"""Saving fitted models to files, and loading them without running code from the file.
+
+A file is a zip archive of ``manifest.json`` and of arrays ``arrays/0.npy``, ... The
+manifest holds the estimator as described in `hybridmix._encoding`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import secrets
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import sklearn
+from sklearn.utils.validation import check_is_fitted
+
+from hybridmix._encoding import ESTIMATORS, PLAIN_KINDS, Decoder, Encoder
+from hybridmix.data import Schema
+from hybridmix.estimators import (
+    HybridMixtureClassifier,
+    MixtureDensity,
+    MixtureImputer,
+    MixtureOutlierDetector,
+)
+from hybridmix.families import Categorical, DiagonalGaussian, FullGaussian, Product
+from hybridmix.mixture import Mixture
+
+FORMAT = "hybridmix"
+FORMAT_VERSION = 1
+_MANIFEST = "manifest.json"
+# Parsed JSON takes many times the memory of its text, arrays take what they say.
+_MANIFEST_SHARE = 16
+_LEARNED: dict[type, list[str]] = {
+    HybridMixtureClassifier: ["classes_", "component_classes_"],
+    MixtureDensity: [],
+    MixtureImputer: ["draw_models_"],
+    MixtureOutlierDetector: ["offset_"],
+}
+
+
+class ModelFileError(ValueError):
+    """A file that is damaged, tampered with, too large, or no model at all."""
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Save a fitted model to a file.
+
+    The file appears whole or not at all: an error leaves an older file as it was.
+
+    Parameters
+    ----------
+    model : HybridMixtureClassifier, MixtureDensity, MixtureImputer or \
+            MixtureOutlierDetector
+        A fitted estimator.
+    path : str or path-like
+        The file; one that exists is replaced.
+
+    Raises
+    ------
+    TypeError
+        If the model or something in it is of a kind that cannot be saved; the message
+        says where it is.
+    sklearn.exceptions.NotFittedError
+        If the model is not fitted.
+    ValueError
+        If the parts of the model do not fit together, after a fit that failed half-way.
+
+    See Also
+    --------
+    load : Load a model from a file.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import hybridmix
+    >>> density = hybridmix.MixtureDensity().fit([[0.0, 1.0], [1.0, 3.0], [2.0, 2.0]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "density.hybridmix")
+    ...     hybridmix.save(density, path)
+    ...     hybridmix.load(path)
+    MixtureDensity()
+    """
+    # The package sets its version after it has imported this module.
+    from hybridmix import __version__
+
+    if type(model) not in ESTIMATORS.values():
+        raise TypeError(
+            f"A {type(model).__name__} cannot be saved; what can be saved are fitted "
+            f"models of the classes {', '.join(ESTIMATORS)}."
+        )
+    encoder = Encoder(_check_estimator)
+    manifest = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "versions": {
+            "hybridmix": __version__,
+            "numpy": np.__version__,
+            "scikit-learn": sklearn.__version__,
+        },
+        "model": encoder.encode(model),
+    }
+    text = json.dumps(manifest, allow_nan=False)
+    with _replacing(path) as stream, zipfile.ZipFile(stream, "w") as archive:
+        with _new_member(archive, _MANIFEST) as member:
+            member.write(text.encode())
+        for number, array in enumerate(encoder.arrays):
+            with _new_member(archive, _array_name(number)) as member:
+                np.lib.format.write_array(member, array, (1, 0), allow_pickle=False)
+
+
+def load(path: str | os.PathLike[str], *, max_bytes: int = 4 * 2**30) -> Any:
+    """Load a model that `save` has written.
+
+    No code from the file is run, whatever it holds. The model predicts exactly like the
+    one that was saved.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    max_bytes : int, default=4 GiB
+        A file whose unpacked content is larger is refused.
+
+    Returns
+    -------
+    model : estimator
+        The fitted model.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is damaged, too large, or not a model that this version can read. It
+        is a `ValueError`.
+    """
+    with open(path, "rb") as stream:
+        try:
+            with zipfile.ZipFile(stream) as archive:
+                return _read_model(archive, max_bytes)
+        # Damage shows in many ways, down to the parsers of zip, JSON and arrays.
+        except Exception as error:
+            reason = str(error) or type(error).__name__
+            raise ModelFileError(
+                f"{os.fspath(path)} cannot be loaded as a model of hybridmix: {reason}"
+            ) from error
+
+
+# Writing ------------------------------------------------------------------------------
+
+
+@contextmanager
+def _replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Write a file beside another one and put it in its place when all went well."""
+    target = Path(os.path.realpath(path))
+    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    try:
+        with open(temporary, "xb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _new_member(archive: zipfile.ZipFile, name: str) -> Any:
+    # A ZipInfo made by hand has no time in it: equal models make equal files.
+    info = zipfile.ZipInfo(name)
+    info.compress_type = zipfile.ZIP_DEFLATED
+    return archive.open(info, "w", force_zip64=True)
+
+
+def _array_name(number: int) -> str:
+    return f"arrays/{number}.npy"
+
+
+# Reading ------------------------------------------------------------------------------
+
+
+def _read_model(archive: zipfile.ZipFile, max_bytes: int) -> Any:
+    members = _members(archive, max_bytes)
+    manifest = _read_manifest(archive, members.pop(_MANIFEST))
+    numbers = {_array_name(number): number for number in range(len(members))}
+    if unexpected := members.keys() - numbers.keys():
+        raise ValueError(f"It has an unexpected member {min(unexpected)!r}.")
+    unread = {numbers[name]: info for name, info in members.items()}
+
+    def read_array(number: int) -> np.ndarray:
+        if number not in unread:
+            raise ValueError(f"The array {number!r} is missing or used twice.")
+        return _read_array(archive, unread.pop(number))
+
+    model = Decoder(read_array, _check_estimator).decode(manifest["model"])
+    if type(model) not in ESTIMATORS.values():
+        raise ValueError(f"It holds a {type(model).__name__} instead of a model.")
+    if unread:
+        raise ValueError(f"The array {min(unread)} is not used.")
+    return model
+
+
+def _members(archive: zipfile.ZipFile, max_bytes: int) -> dict[str, zipfile.ZipInfo]:
+    """Return the members by name, after a look at their names and sizes.
+
+    Sizes can be relied on: zipfile never yields more than a member claims.
+    """
+    infos = archive.infolist()
+    members = {info.filename: info for info in infos}
+    if len(members) < len(infos):
+        raise ValueError("It has two members of the same name.")
+    if _MANIFEST not in members:
+        raise ValueError(f"It has no {_MANIFEST}.")
+    # Only for these does zipfile bound the memory of a step of unpacking.
+    known = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+    if any(info.compress_type not in known for info in infos):
+        raise ValueError("It is packed by an unknown method.")
+    size = sum(info.file_size for info in infos)
+    size = max(size, members[_MANIFEST].file_size * _MANIFEST_SHARE)
+    if size > max_bytes:
+        raise ValueError(
+            f"It may need {size} bytes, more than max_bytes={max_bytes}. Raise max_bytes "
+            "if you trust the file."
+        )
+    return members
+
+
+def _read_manifest(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> dict[str, Any]:
+    with archive.open(info) as member:
+        manifest = json.loads(
+            member.read(info.file_size + 1), parse_constant=_no_constant
+        )
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise ValueError(f"Its format is not {FORMAT!r}.")
+    version = manifest.get("format_version")
+    if type(version) is not int or version < 1:
+        raise ValueError(f"Its format_version is {version!r}.")
+    if version > FORMAT_VERSION:
+        raise ValueError(
+            f"It was saved by a newer hybridmix, in format {version}, and this one reads "
+            f"formats up to {FORMAT_VERSION}: upgrade hybridmix."
+        )
+    if set(manifest) != {"format", "format_version", "versions", "model"}:
+        raise ValueError("Its manifest has unknown or missing fields.")
+    return manifest
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON.")
+
+
+def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
+    with archive.open(info) as member:
+        if np.lib.format.read_magic(member) != (1, 0):
+            raise ValueError(f"{info.filename} has an unknown version.")
+        shape, _, dtype = np.lib.format.read_array_header_1_0(member)
+        if dtype.kind not in PLAIN_KINDS:
+            raise ValueError(f"{info.filename} holds objects, which are never loaded.")
+        # Before any memory is allocated, the shape must agree with the size.
+        if member.tell() + math.prod(shape) * dtype.itemsize != info.file_size:
+            raise ValueError(f"{info.filename} does not have the size of its shape.")
+    with archive.open(info) as member:
+        array = np.lib.format.read_array(member, allow_pickle=False)
+        member.read(1)  # The end is where zipfile compares the checksum.
+    return array
+
+
+# Consistency --------------------------------------------------------------------------
+
+
+def _check_estimator(estimator: Any) -> None:
+    """Raise ValueError unless the parts of a fitted estimator fit together."""
+    check_is_fitted(
+        estimator, ["schema_", "model_", "n_features_in_", *_LEARNED[type(estimator)]]
+    )
+    schema, model = estimator.schema_, estimator.model_
+    _require(isinstance(schema, Schema), "schema_ is no schema")
+    _check_schema(schema)
+    _require(schema.n_columns == estimator.n_features_in_, "n_features_in_ is wrong")
+    names = tuple(getattr(estimator, "feature_names_in_", schema.names or ()))
+    _require(schema.names in (None, names), "feature_names_in_ is wrong")
+    n_classes = len(getattr(estimator, "classes_", [0]))
+    for mixture in [model, *getattr(estimator, "draw_models_", [])]:
+        _require(isinstance(mixture, Mixture), "model_ or draw_models_ is no mixture")
+        _check_mixture(mixture, schema, n_classes)
+    if isinstance(estimator, HybridMixtureClassifier):
+        _require(np.ndim(estimator.classes_) == 1, "classes_ is no list of labels")
+        same = np.array_equal(estimator.component_classes_, model.class_of)
+        _require(same, "component_classes_ belongs to another mixture")
+    if isinstance(estimator, MixtureOutlierDetector):
+        _require(isinstance(estimator.offset_, float), "offset_ is no number")
+
+
+def _check_schema(schema: Schema) -> None:
+    positions = schema.real + schema.categorical
+    _check_whole("columns", (schema.n_columns, *positions))
+    in_range = all(0 <= position < schema.n_columns for position in positions)
+    _require(in_range and len(positions) > 0, "columns are out of range")
+    _require(len(set(positions)) == len(positions), "a column is used twice")
+    _check_shape("centre", schema.centre, (len(schema.real),))
+    _check_shape("scale", schema.scale, (len(schema.real),))
+    _require(len(schema.categories) == len(schema.categorical), "categories are missing")
+    for values in schema.categories:
+        _require(len(set(values)) == len(values) > 0, "categories are not distinct")
+    for names in (schema.names, schema.dtype_names):
+        _require(names is None or len(names) == schema.n_columns, "names are missing")
+
+
+def _check_mixture(model: Mixture, schema: Schema, n_classes: int) -> None:
+    _check_whole("offsets", model.offsets)
+    _require(len(model.offsets) == n_classes + 1 > 1, "offsets and classes differ")
+    increasing = all(a < b for a, b in pairwise(model.offsets))
+    _require(increasing and model.offsets[0] == 0, "offsets do not increase from 0")
+    _check_shape("log_prior", model.log_prior, (n_classes,))
+    _check_shape("log_mixing", model.log_mixing, (model.n_components,))
+    families: tuple[Any, ...] = (model.family,)
+    factors: tuple[Any, ...] = (model.components,)
+    if isinstance(model.family, Product):
+        families, factors = model.family.families, model.components.factors
+    _require(len(families) == len(factors), "families and parameters differ")
+    columns: list[Any] = []
+    for family, parameters in zip(families, factors, strict=True):
+        columns.append(_columns_of(family))
+        for name, shape in _shapes_of(family, model.n_components).items():
+            _check_shape(name, getattr(parameters, name), shape)
+    wanted: list[Any] = [len(schema.real)] * bool(schema.real)
+    wanted += [schema.n_categories] * bool(schema.categorical)
+    _require(columns == wanted, "the mixture has other columns than the schema")
+
+
+def _columns_of(family: Any) -> int | tuple[int, ...]:
+    """Return the number of real columns, or the numbers of categories."""
+    if isinstance(family, Categorical):
+        return family.n_categories
+    _require(isinstance(family, DiagonalGaussian | FullGaussian), "a family is unknown")
+    _check_shape("the prior", family.prior.variances, (family.n_columns,))
+    return family.n_columns
+
+
+def _shapes_of(family: Any, n_components: int) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the parameters of a family."""
+    if isinstance(family, Categorical):
+        return {"log_probabilities": (n_components, sum(family.n_categories))}
+    means = (n_components, family.n_columns)
+    if isinstance(family, DiagonalGaussian):
+        return {"means": means, "variances": means}
+    matrices = (1 if family.tied else n_components, family.n_columns, family.n_columns)
+    return {"means": means, "covariances": matrices, "whiteners": matrices}
+
+
+def _check_whole(name: str, numbers: tuple[int, ...]) -> None:
+    _require(all(type(n) is int for n in numbers), f"{name} are not whole numbers")
+
+
+def _check_shape(name: str, array: Any, shape: tuple[int, ...]) -> None:
+    fits = isinstance(array, np.ndarray) and array.dtype == np.float64
+    _require(fits and array.shape == shape, f"{name} has not the shape {shape}")
+
+
+def _require(condition: bool, problem: str) -> None:
+    if not condition:
+        raise ValueError(f"The parts of the model do not fit together: {problem}.")

@@ -223,13 +223,13 @@ class Table:
         """Tell which real cells are observed, (n, d); None when all are."""
         return ~np.isnan(self.real) if self.has_holes else None
 
-    def log_volume(self, index: slice) -> FloatArray | float:
+    def log_volume(self) -> FloatArray | float:
         """Return, per row, the log of the volume by which scaling shrank the density."""
         log_scale = np.log(self.schema.scale)
-        if not self.has_holes:
+        observed = self.observed()
+        if observed is None:
             return float(log_scale.sum())
-        observed = ~np.isnan(self.real[index])
-        return np.asarray(observed @ log_scale)
+        return np.asarray(observed @ log_scale, dtype=np.float64)
 
 
 def read_table(

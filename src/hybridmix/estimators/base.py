@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, TypeVar
@@ -31,12 +31,18 @@ from hybridmix.families import (
     Product,
     VariancePrior,
 )
-from hybridmix.mixture import Mixture, class_posterior
+from hybridmix.mixture import Evaluation, Mixture, class_posterior
 from hybridmix.problem import chunk_rows
 from hybridmix.solvers import ExpectationMaximisation, Solution
 from hybridmix.solvers.starts import METHODS
 
 COVARIANCE_TYPES = ("spherical", "diag", "tied", "full")
+_COMPONENT_ATTRIBUTES = (
+    "means_",
+    "covariances_",
+    "category_probabilities_",
+    "categories_",
+)
 Result = TypeVar("Result")
 
 
@@ -160,9 +166,9 @@ class MixtureEstimator(BaseEstimator):
 
     def _fit_density(self, X: Any, sample_weight: Any) -> Dataset:
         """Fit a mixture to all rows and set the attributes; return the encoded rows."""
+        candidates = component_range(self.n_components)
         table, weights = self._learn_table(X, sample_weight)
         dataset = Dataset.arrange(table, np.zeros(table.n_rows, np.intp), weights)
-        candidates = component_range(self.n_components)
         if min(candidates) > dataset.n_rows:
             raise ValueError(
                 f"n_components={min(candidates)} is more than the number of rows, "
@@ -188,7 +194,7 @@ class MixtureEstimator(BaseEstimator):
         self.n_iter_ = solution.n_iter
         self.trace_ = np.array(solution.trace) - log_volume / dataset.total_weight
         self._publish()
-        self._warn_about([solution])
+        self._warn_about(solution)
         return dataset
 
     def _centres(self, init: Any, n_components: int) -> FloatArray:
@@ -225,27 +231,25 @@ class MixtureEstimator(BaseEstimator):
             other.model_, components=other.model_.components.affine(scale, shift)
         )
 
-    def _warn_about(self, solutions: Iterable[Solution]) -> None:
-        solutions = list(solutions)
-        if any(solution.interrupted for solution in solutions):
+    def _warn_about(self, solution: Solution) -> None:
+        if solution.interrupted:
             warnings.warn(
                 "Interrupted: the best model so far is kept.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        elif not all(solution.converged for solution in solutions):
+        elif not solution.converged:
             warnings.warn(
                 f"EM did not converge in max_iter={self.max_iter} iterations. Raise "
                 "max_iter or tol, or use fewer components.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        n_reseeded = sum(solution.n_reseeded for solution in solutions)
-        if n_reseeded:
+        if solution.n_reseeded:
             warnings.warn(
-                f"Components collapsed and were started anew {n_reseeded} time(s). Use "
-                "fewer components (n_components), a stronger covariance_prior or a "
-                "higher variance_floor.",
+                f"Components collapsed and were started anew {solution.n_reseeded} "
+                "time(s). Use fewer components (n_components), a stronger "
+                "covariance_prior or a higher variance_floor.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -253,6 +257,9 @@ class MixtureEstimator(BaseEstimator):
     def _publish(self) -> None:
         """Set the fitted attributes, in the units of the table."""
         model, schema = self.model_, self.schema_
+        for name in _COMPONENT_ATTRIBUTES:
+            # A fit to a table of other types must not leave any of them behind.
+            self.__dict__.pop(name, None)
         # Variances of columns near the largest float have no finite value.
         with np.errstate(over="ignore"):
             components = model.components.affine(schema.scale, schema.centre)
@@ -294,33 +301,27 @@ class MixtureEstimator(BaseEstimator):
         with workers(n_jobs) as pool:
             return list(pool.map(function, chunks))
 
+    def _map_evaluations(
+        self, table: Table, read: Callable[[Evaluation], np.ndarray]
+    ) -> np.ndarray:
+        """Evaluate all rows by chunks; join what is read from the evaluations."""
+        model = self.model_
+
+        def evaluate(chunk: slice) -> np.ndarray:
+            return read(model.evaluate(model.family.prepare(table.rows(chunk))))
+
+        return np.concatenate(self._map_chunks(table, evaluate), axis=-1)
+
     def _log_joint(self, table: Table) -> FloatArray:
-        """Return ``log p(x, c)`` in the units of the table, (n, C)."""
-        model = self.model_
-
-        def evaluate(chunk: slice) -> FloatArray:
-            prepared = model.family.prepare(table.rows(chunk))
-            return model.evaluate(prepared).log_joint - table.log_volume(chunk)
-
-        return np.concatenate(self._map_chunks(table, evaluate), axis=1).T
-
-    def _component_posterior(self, table: Table) -> FloatArray:
-        model = self.model_
-
-        def evaluate(chunk: slice) -> FloatArray:
-            prepared = model.family.prepare(table.rows(chunk))
-            return model.evaluate(prepared).component_posterior()
-
-        return np.concatenate(self._map_chunks(table, evaluate), axis=1).T
+        """Return ``log p(x, c)`` in the units of the table, (C, n)."""
+        log_joint = self._map_evaluations(table, lambda evaluation: evaluation.log_joint)
+        log_joint -= table.log_volume()
+        return log_joint
 
     def _best_component(self, table: Table) -> IntArray:
-        model = self.model_
-
-        def evaluate(chunk: slice) -> IntArray:
-            prepared = model.family.prepare(table.rows(chunk))
-            return model.evaluate(prepared).component_posterior().argmax(axis=0)
-
-        return np.concatenate(self._map_chunks(table, evaluate))
+        return self._map_evaluations(
+            table, lambda evaluation: evaluation.component_posterior().argmax(axis=0)
+        )
 
     def score_samples(self, X: Any) -> FloatArray:
         """Return the log density of each row, over the columns that it has.
@@ -335,9 +336,7 @@ class MixtureEstimator(BaseEstimator):
         log_density : ndarray of shape (n,)
             Natural logarithm, in the units of the table.
         """
-        return class_posterior(np.ascontiguousarray(self._log_joint(self._encode(X)).T))[
-            0
-        ]
+        return class_posterior(self._log_joint(self._encode(X)))[0]
 
     def _sample_rows(self, n_samples: int, random_state: Any) -> tuple[Any, IntArray]:
         check_is_fitted(self)

@@ -194,22 +194,22 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
         with workers(self.n_jobs) as pool:
             fits, solution = self._solve(dataset, pool)
         self._publish_classes(dataset, fits, solution)
-        self._warn_about([solution])
+        self._warn_about(solution)
         return self
 
     def predict_joint_log_proba(self, X: Any) -> FloatArray:
         """Return the joint log densities ``log p(x, c)`` of rows and classes, (n, C)."""
-        return self._log_joint(self._encode(X))
+        return self._log_joint(self._encode(X)).T
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the class probabilities of each row, (n, C)."""
-        return self._class_posterior(X)[1].T
+        return class_posterior(self._log_joint(self._encode(X)))[1].T
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the logarithms of the class probabilities, (n, C)."""
-        log_joint = self.predict_joint_log_proba(X)
-        evidence, _ = class_posterior(np.ascontiguousarray(log_joint.T))
-        return log_joint - evidence[:, None]
+        log_joint = self._log_joint(self._encode(X))
+        evidence, _ = class_posterior(log_joint)
+        return (log_joint - evidence).T
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the most probable class of each row."""
@@ -244,10 +244,6 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
         """
         X, components = self._sample_rows(n_samples, random_state)
         return X, self.classes_[self.component_classes_[components]]
-
-    def _class_posterior(self, X: Any) -> tuple[FloatArray, FloatArray]:
-        log_joint = self.predict_joint_log_proba(X)
-        return class_posterior(np.ascontiguousarray(log_joint.T))
 
     # Training ---------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from hybridmix._typing import FloatArray, IntArray
 from hybridmix.estimators.base import MixtureEstimator
 from hybridmix.estimators.imputation import impute_table
 from hybridmix.estimators.training import Components
+from hybridmix.mixture import Evaluation
 
 
 class MixtureDensity(DensityMixin, MixtureEstimator):
@@ -160,7 +161,8 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probabilities of the components given each row, (n, K)."""
-        return self._component_posterior(self._encode(X))
+        table = self._encode(X)
+        return self._map_evaluations(table, Evaluation.component_posterior).T
 
     def predict(self, X: Any) -> IntArray:
         """Return the most probable component of each row: a clustering."""
@@ -251,8 +253,5 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
         result.n_features_in_ = len(positions)
         if hasattr(self, "feature_names_in_"):
             result.feature_names_in_ = self.feature_names_in_[positions]
-        for name in ("means_", "covariances_", "category_probabilities_", "categories_"):
-            if hasattr(result, name):
-                delattr(result, name)
         result._publish()
         return result
