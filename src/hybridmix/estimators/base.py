@@ -95,7 +95,7 @@ class MixtureEstimator(BaseEstimator):
             )
 
     def _learn_table(self, X: Any, sample_weight: Any) -> tuple[Table, FloatArray | None]:
-        """Check the options and the table, and learn the schema."""
+        """Check the options and the table, and encode it by what it shows."""
         self._check_options()
         columns = read_table(self, X)
         weights = None
@@ -106,17 +106,18 @@ class MixtureEstimator(BaseEstimator):
             if not weights.any():
                 raise ValueError("All sample weights are zero.")
             weights = None if np.all(weights == 1.0) else weights
-        self.schema_ = Schema.learn(
+        schema = Schema.learn(
             columns,
             self.categorical_features,
             weights,
             common_scale=self.covariance_type == "spherical",
         )
-        return self.schema_.encode(columns), weights
+        return schema.encode(columns), weights
 
-    def _family(self, variances: FloatArray, n_components: float) -> Family[Any, Any]:
-        """Return the family of the table, for classes of this many components."""
-        schema = self.schema_
+    def _family(
+        self, schema: Schema, variances: FloatArray, n_components: float
+    ) -> Family[Any, Any]:
+        """Return the family of a table, for classes of this many components."""
         families: list[Family[Any, Any]] = []
         d = len(schema.real)
         if d:
@@ -146,6 +147,7 @@ class MixtureEstimator(BaseEstimator):
 
     def _trainer(
         self,
+        schema: Schema,
         variances: FloatArray,
         generator: np.random.Generator,
         pool: Workers,
@@ -156,7 +158,7 @@ class MixtureEstimator(BaseEstimator):
             # What follows starts from this, and need not start from the very optimum.
             solver = replace(solver, tol=max(self.tol, 1e-2))
         return ClassTrainer(
-            family_of=lambda n_components: self._family(variances, n_components),
+            family_of=lambda k: self._family(schema, variances, k),
             solver=solver,
             n_init=self.n_init,
             generator=generator,
@@ -176,17 +178,18 @@ class MixtureEstimator(BaseEstimator):
             )
         init: Any = self.init
         if isinstance(init, MixtureEstimator):
-            init = self._translated(init)
+            init = self._translated(init, table.schema)
             candidates = [init.n_components]
         elif not isinstance(init, str):
             candidates = candidates[:1]
-            init = self._centres(init, candidates[0])
+            init = _scaled_centres(init, candidates[0], table.schema)
         variances = within_class_variances(dataset)
+        generator = np.random.default_rng(self._seed())
         with workers(self.n_jobs) as pool:
-            trainer = self._trainer(variances, np.random.default_rng(self._seed()), pool)
+            trainer = self._trainer(table.schema, variances, generator, pool)
             fit = trainer.fit(dataset, candidates, init)
         solution = fit.solution
-        self.model_ = solution.model
+        self.schema_, self.model_ = table.schema, solution.model
         self.n_components_ = solution.model.n_components
         log_volume = dataset.log_volume(self.schema_.scale)
         self.bic_ = {k: value + 2.0 * log_volume for k, value in fit.bic.items()}
@@ -197,24 +200,10 @@ class MixtureEstimator(BaseEstimator):
         self._warn_about(solution)
         return dataset
 
-    def _centres(self, init: Any, n_components: int) -> FloatArray:
-        """Check and scale user-given centres."""
-        schema = self.schema_
-        centres = np.asarray(init, dtype=np.float64)
-        expected = (n_components, schema.n_columns)
-        if schema.categorical or centres.shape != expected:
-            raise ValueError(
-                f"init must have the shape (n_components, n_features) = {expected} and "
-                f"all columns must be real; it has the shape {centres.shape}."
-            )
-        if not np.isfinite(centres).all():
-            raise ValueError("init holds NaN or infinity.")
-        return (centres[:, list(schema.real)] - schema.centre) / schema.scale
-
-    def _translated(self, other: MixtureEstimator) -> Mixture:
-        """Express the model of another fitted estimator in the scale of this table."""
+    def _translated(self, other: MixtureEstimator, mine: Schema) -> Mixture:
+        """Express the model of another fitted estimator in the scale of a table."""
         check_is_fitted(other)
-        mine, theirs = self.schema_, other.schema_
+        theirs = other.schema_
         same_table = (mine.real, mine.categorical, mine.categories) == (
             theirs.real,
             theirs.categorical,
@@ -367,6 +356,20 @@ def check_number(
             f"{name}={value!r} is not valid: it must be {expected} of at least "
             f"{least:g}{upper}."
         )
+
+
+def _scaled_centres(init: Any, n_components: int, schema: Schema) -> FloatArray:
+    """Check and scale user-given centres."""
+    centres = np.asarray(init, dtype=np.float64)
+    expected = (n_components, schema.n_columns)
+    if schema.categorical or centres.shape != expected:
+        raise ValueError(
+            f"init must have the shape (n_components, n_features) = {expected} and "
+            f"all columns must be real; it has the shape {centres.shape}."
+        )
+    if not np.isfinite(centres).all():
+        raise ValueError("init holds NaN or infinity.")
+    return (centres[:, list(schema.real)] - schema.centre) / schema.scale
 
 
 def _published_covariances(gaussian: Any, covariance_type: str) -> FloatArray:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from hybridmix._parallel import Workers, workers
 from hybridmix._typing import FloatArray, IntArray
-from hybridmix.data import UNLABELLED, Dataset, encode_labels
+from hybridmix.data import UNLABELLED, Dataset, Schema, encode_labels
 from hybridmix.estimators.base import MixtureEstimator, check_number
 from hybridmix.estimators.training import (
     ClassTrainer,
@@ -192,7 +192,8 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
         dataset = Dataset.arrange(table, labels, weights)
         self._check_classes(dataset)
         with workers(self.n_jobs) as pool:
-            fits, solution = self._solve(dataset, pool)
+            fits, solution = self._solve(table.schema, dataset, pool)
+        self.schema_ = table.schema
         self._publish_classes(dataset, fits, solution)
         self._warn_about(solution)
         return self
@@ -259,7 +260,9 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
                 f"The class {self._name(absent[0])} has no row of positive weight."
             )
 
-    def _solve(self, dataset: Dataset, pool: Workers) -> tuple[list[Fit], Solution]:
+    def _solve(
+        self, schema: Schema, dataset: Dataset, pool: Workers
+    ) -> tuple[list[Fit], Solution]:
         """Fit the classes one by one, then together if anything couples them."""
         generator = np.random.default_rng(self._seed())
         labelled = dataset.labelled()
@@ -268,15 +271,15 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
         is_coupled = labelled.n_rows < dataset.n_rows or self.covariance_type == "tied"
         if isinstance(self.init, HybridMixtureClassifier):
             fits: list[Fit] = []
-            start = self._translated(self.init)
+            start = self._translated(self.init, schema)
             solutions = []
         else:
-            trainer = self._trainer(variances, generator, pool, is_coupled)
+            trainer = self._trainer(schema, variances, generator, pool, is_coupled)
             fits = [
                 self._fit_label(dataset, label, trainer)
                 for label in range(len(self.classes_))
             ]
-            start = self._join(labelled, variances, fits, log_prior)
+            start = self._join(schema, labelled, variances, fits, log_prior)
             solutions = [fit.solution for fit in fits]
         stopped = any(solution.interrupted for solution in solutions)
         if fits and (stopped or not is_coupled):
@@ -336,6 +339,7 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
 
     def _join(
         self,
+        schema: Schema,
         labelled: Dataset,
         variances: FloatArray,
         fits: list[Fit],
@@ -344,7 +348,7 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
         """Put the mixtures of the classes into one model."""
         models = [fit.solution.model for fit in fits]
         sizes = [model.n_components for model in models]
-        family = self._family(variances, float(np.mean(sizes)))
+        family = self._family(schema, variances, float(np.mean(sizes)))
         counts = np.bincount(labelled.labels, labelled.weights, len(models))
         return Mixture(
             family,

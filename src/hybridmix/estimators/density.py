@@ -248,8 +248,11 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
         if not real and not codes:
             raise ValueError("These columns had no observed value in training.")
         result = copy(self)
+        for name in ("bic_", "trace_"):  # they belong to the whole table
+            del result.__dict__[name]
         result.schema_ = self.schema_.restricted(positions)
         result.model_ = self.model_.restrict(real, codes)
+        result.categorical_features = list(result.schema_.categorical) or None
         result.n_features_in_ = len(positions)
         if hasattr(self, "feature_names_in_"):
             result.feature_names_in_ = self.feature_names_in_[positions]

@@ -136,6 +136,8 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
         self : MixtureOutlierDetector
         """
         self._check_threshold()
+        for curve in ("precision_recall_curve_", "roc_curve_"):
+            self.__dict__.pop(curve, None)
         if self.threshold == "contamination":
             self._fit_density(X, sample_weight)
             self.offset_ = self._contamination_offset(X, sample_weight)

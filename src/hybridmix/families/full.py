@@ -16,6 +16,7 @@ from hybridmix.families.moments import (
     FullStatistics,
     TiedStatistics,
     inverse_lower,
+    raised,
 )
 from hybridmix.families.patterns import Group, ScatteredGroup, UniformGroup, group_rows
 from hybridmix.families.prior import LOG_2PI, VariancePrior
@@ -71,7 +72,7 @@ class FullGaussian(Family[FullParameters, FullStatistics]):
         for group in prepared:
             if isinstance(group, UniformGroup):
                 marginal = parameters.marginal(group.columns)
-                results.append(_complete_log_density(group.augmented, marginal))
+                results.append(marginal.log_density(group.augmented))
                 notes.append(marginal)
             else:
                 values, regressions = scattered_log_density(group, parameters)
@@ -211,7 +212,7 @@ class FullGaussian(Family[FullParameters, FullStatistics]):
             np.diag(self.prior.variances),
         )
         covariances = 0.5 * (covariances + np.swapaxes(covariances, 1, 2))
-        return FullParameters.of(means, _raised(covariances, self.prior.floor))
+        return FullParameters.of(means, raised(covariances, self.prior.floor))
 
     def start(self, rows: Rows, weights: FloatArray) -> FullParameters:
         rough = DiagonalGaussian(self.prior).start(rows, weights)
@@ -376,42 +377,6 @@ class FullGaussian(Family[FullParameters, FullStatistics]):
         d = self.n_columns
         copies = 1 if self.tied else n_components
         return n_components * d + copies * d * (d + 1) // 2
-
-
-def _raised(covariances: FloatArray, floor: float) -> FloatArray:
-    """Raise eigenvalues to a floor, where any is below it.
-
-    Among the covariances whose eigenvalues are at least the floor this is the one of
-    highest likelihood.
-    """
-    identity = np.eye(covariances.shape[1])
-    try:
-        np.linalg.cholesky(covariances - floor * identity)
-        return covariances
-    except np.linalg.LinAlgError:
-        values, vectors = np.linalg.eigh(covariances)
-        raised = np.maximum(values, floor)
-        rebuilt = (vectors * raised[:, None, :]) @ np.swapaxes(vectors, 1, 2)
-        low = values[:, 0] < floor
-        return np.where(low[:, None, None], rebuilt, covariances)
-
-
-def _complete_log_density(x: FloatArray, parameters: FullParameters) -> FloatArray:
-    """Return log densities (J, n) of augmented rows without holes."""
-    n_components, d = parameters.means.shape
-    constant = -parameters.half_log_determinants - 0.5 * d * LOG_2PI
-    if len(parameters.whiteners) == n_components:
-        white = (parameters.stacked_whiteners @ x).reshape(n_components, d, x.shape[1])
-        result = np.einsum("jdn,jdn->jn", white, white)
-        result *= -0.5
-        result += constant[:, None]
-        return result
-    white = parameters.whiteners[0] @ x[:-1]
-    shifts = parameters.means @ parameters.whiteners[0].T
-    result = shifts @ white
-    result -= 0.5 * np.einsum("dn,dn->n", white, white)
-    result += constant[:, None] - 0.5 * np.square(shifts).sum(axis=1)[:, None]
-    return result
 
 
 def _assemble(prepared: list[Group], parts: list[FloatArray]) -> FloatArray:

@@ -108,6 +108,24 @@ class FullParameters(Parameters):
             self.means[:, columns], self.covariances[:, columns[:, None], columns]
         )
 
+    def log_density(self, augmented: FloatArray) -> FloatArray:
+        """Return log densities (J, n) of complete rows above a row of ones."""
+        n_components, d = self.means.shape
+        constants = -self.half_log_determinants - 0.5 * d * LOG_2PI
+        if len(self.whiteners) == n_components:
+            shape = (n_components, d, augmented.shape[1])
+            white = (self.stacked_whiteners @ augmented).reshape(shape)
+            result = np.einsum("jdn,jdn->jn", white, white)
+            result *= -0.5
+            result += constants[:, None]
+            return result
+        shared = self.whiteners[0] @ augmented[:-1]
+        shifts = self.means @ self.whiteners[0].T
+        result = shifts @ shared
+        result -= 0.5 * np.einsum("dn,dn->n", shared, shared)
+        result += (constants - 0.5 * np.square(shifts).sum(axis=1))[:, None]
+        return result
+
     def sharing(self, covariance: int) -> range:
         """Components that have the covariance of this number."""
         if len(self.covariances) == len(self.means):
@@ -134,3 +152,21 @@ class TiedStatistics(FullStatistics):
 def inverse_lower(lower: npt.NDArray[np.floating[Any]]) -> FloatArray:
     """Invert lower triangular matrices, (G, d, d)."""
     return np.tril(np.linalg.inv(lower))
+
+
+def raised(covariances: FloatArray, floor: float) -> FloatArray:
+    """Raise eigenvalues to a floor, where any is below it.
+
+    Among the covariances whose eigenvalues are at least the floor this is the one of
+    highest likelihood.
+    """
+    identity = np.eye(covariances.shape[1])
+    try:
+        np.linalg.cholesky(covariances - floor * identity)
+        return covariances
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(covariances)
+        raised = np.maximum(values, floor)
+        rebuilt = (vectors * raised[:, None, :]) @ np.swapaxes(vectors, 1, 2)
+        low = values[:, 0] < floor
+        return np.where(low[:, None, None], rebuilt, covariances)
