@@ -130,7 +130,7 @@ class Problem:
             weights = weights * self.dataset.weights[chunk]
         spread = evaluation.spread(weights)
         statistics = MixtureStatistics(
-            spread.sum(axis=1),
+            np.dot(spread, np.ones(spread.shape[1])),
             self._family.accumulate(prepared, model.components, spread, evaluation.notes),
         )
         return float(values.sum()), statistics

@@ -9,8 +9,6 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import gammaincc, gammaln, logsumexp
 from sklearn.base import OutlierMixin, clone
-from sklearn.metrics import precision_recall_curve, roc_curve
-from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
@@ -228,6 +226,9 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
         self, X: Any, is_anomaly: np.ndarray, weights: FloatArray | None
     ) -> FloatArray:
         """Score each row by a density that was fitted without it."""
+        # Few need this module, and it takes a while to load.
+        from sklearn.model_selection import check_cv
+
         folds = check_cv(self.cv, is_anomaly, classifier=True)
         scores = np.empty(len(is_anomaly))
         for train, test in folds.split(np.zeros((len(is_anomaly), 1)), is_anomaly):
@@ -243,6 +244,8 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
     def _choose_offset(
         self, scores: FloatArray, is_anomaly: np.ndarray, weights: FloatArray | None
     ) -> None:
+        from sklearn.metrics import precision_recall_curve, roc_curve
+
         precision, recall, levels = precision_recall_curve(
             is_anomaly, -scores, sample_weight=weights
         )
