@@ -10,7 +10,7 @@ from scipy import stats
 from hybridmix.data import Rows
 from hybridmix.families import Categorical, DiagonalGaussian, FullGaussian, VariancePrior
 from hybridmix.families.moments import DiagonalParameters, FullParameters
-from hybridmix.families.patterns import invert
+from hybridmix.families.scattered import invert
 
 FAMILIES = list(families())
 # Complete rows; scattered holes; a few patterns that repeat; more holes than values.

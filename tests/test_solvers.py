@@ -218,14 +218,44 @@ def test_interrupt_keeps_the_best_model_so_far(monkeypatch):
 @pytest.mark.skipif(
     threading.current_thread() is not threading.main_thread(), reason="needs signals"
 )
-def test_a_real_interrupt_during_threaded_work():
+def test_a_real_interrupt_during_threaded_work(monkeypatch):
     X = np.random.default_rng(0).normal(size=(200_000, 8))
     signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
-    signal.setitimer(signal.ITIMER_REAL, 1.0)
+
+    def timed(model, statistics, learn_prior=True):
+        """Let the first iteration set off an alarm."""
+        if not signal.getitimer(signal.ITIMER_REAL)[0]:
+            signal.setitimer(signal.ITIMER_REAL, 0.3)
+        return maximised(model, statistics, learn_prior)
+
+    monkeypatch.setattr("hybridmix.solvers.em.maximised", timed)
     model = MixtureDensity(8, tol=0.0, max_iter=100_000, n_jobs=2, random_state=0)
     with pytest.warns(Warning, match="best model so far is kept"):
         model.fit(X)
+    signal.setitimer(signal.ITIMER_REAL, 0.0)
     assert np.isfinite(model.score(X[:100]))
+
+
+@pytest.mark.parametrize("n_components", [2, (2, 3)])
+def test_interrupt_between_starts_keeps_what_there_is(monkeypatch, n_components):
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    calls = 0
+
+    def interrupted(*arguments):
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise KeyboardInterrupt
+        return start_mixture(*arguments)
+
+    monkeypatch.setattr("hybridmix.estimators.training.start_mixture", interrupted)
+    n_init = 3 if n_components == 2 else 1
+    with pytest.warns(Warning, match="best model so far is kept"):
+        model = MixtureDensity(n_components, n_init=n_init, random_state=0).fit(X)
+    assert model.n_components_ == 2
+    calls = 1
+    with pytest.raises(KeyboardInterrupt):
+        MixtureDensity(2).fit(X)
 
 
 def test_not_converged_warns_with_advice():

@@ -78,14 +78,35 @@ class ClassTrainer:
         """Try all numbers of components and keep the best by BIC."""
         fits: dict[int, Fit] = {}
         bic: dict[int, float] = {}
+        interrupted = False
         for k in _possible(component_range(candidates), dataset, name):
-            fits[k] = self._fit_restarts(dataset, k, init, name)
+            try:
+                fits[k] = self._fit_restarts(dataset, k, init, name)
+            except KeyboardInterrupt:
+                if not fits:
+                    raise
+                interrupted = True
+                break
             n_parameters = fits[k].solution.model.n_parameters
             bic[k] = n_parameters * float(np.log(dataset.total_weight))
             bic[k] -= 2.0 * fits[k].log_likelihood
-            if fits[k].solution.interrupted:
+            if interrupted := fits[k].solution.interrupted:
                 break
-        return replace(fits[min(bic, key=bic.__getitem__)], bic=bic)
+        best = fits[min(bic, key=bic.__getitem__)]
+        return Fit(
+            replace(best.solution, interrupted=interrupted), best.log_likelihood, bic
+        )
+
+    def _start(
+        self,
+        dataset: Dataset,
+        family: Family[Any, Any],
+        n_components: int,
+        init: str | FloatArray | Mixture,
+    ) -> Mixture:
+        if isinstance(init, Mixture):
+            return replace(init, family=family)
+        return start_mixture(dataset, family, n_components, init, self.generator)
 
     def _fit_restarts(
         self,
@@ -100,12 +121,14 @@ class ClassTrainer:
         for restart in range(self.n_init if isinstance(init, str) else 1):
             if self.verbose:
                 print(f"{name}: {n_components} component(s), start {restart + 1}")
-            start = (
-                replace(init, family=family)
-                if isinstance(init, Mixture)
-                else start_mixture(dataset, family, n_components, init, self.generator)
-            )
-            solution = self.solver.solve(problem, start, self.generator)
+            try:
+                start = self._start(dataset, family, n_components, init)
+                solution = self.solver.solve(problem, start, self.generator)
+            except KeyboardInterrupt:
+                if best is None:
+                    raise
+                best = replace(best, interrupted=True)
+                break
             if best is None or solution.value > best.value:
                 best = solution
             if solution.interrupted:

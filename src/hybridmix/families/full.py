@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -18,15 +19,8 @@ from hybridmix.families.moments import (
     inverse_lower,
     raised,
 )
-from hybridmix.families.patterns import Group, ScatteredGroup, UniformGroup, group_rows
+from hybridmix.families.patterns import RowGroup, assemble, group_rows
 from hybridmix.families.prior import LOG_2PI, VariancePrior
-from hybridmix.families.regression import (
-    Regression,
-    filled_uniform,
-    scattered_log_density,
-)
-
-Notes = list[FullParameters | list[Regression]]
 
 
 @dataclass(frozen=True)
@@ -61,132 +55,29 @@ class FullGaussian(Family[FullParameters, FullStatistics]):
         copies = 1 if self.tied else n_components
         return max(n_components, copies * (self.n_columns + 1))
 
-    def prepare(self, rows: Rows) -> list[Group]:
+    def prepare(self, rows: Rows) -> list[RowGroup]:
         return group_rows(rows)
 
     def evaluate(
-        self, prepared: list[Group], parameters: FullParameters
-    ) -> tuple[FloatArray, Notes]:
-        notes: Notes = []
-        results: list[FloatArray] = []
-        for group in prepared:
-            if isinstance(group, UniformGroup):
-                marginal = parameters.marginal(group.columns)
-                results.append(marginal.log_density(group.augmented))
-                notes.append(marginal)
-            else:
-                values, regressions = scattered_log_density(group, parameters)
-                results.append(values)
-                notes.append(regressions)
-        return _assemble(prepared, results), notes
+        self, prepared: list[RowGroup], parameters: FullParameters
+    ) -> tuple[FloatArray, list[Any]]:
+        results, notes = zip(
+            *(group.evaluate(parameters) for group in prepared), strict=True
+        )
+        return assemble(prepared, list(results)), list(notes)
 
     def accumulate(
         self,
-        prepared: list[Group],
+        prepared: list[RowGroup],
         parameters: FullParameters,
         weights: FloatArray,
-        notes: Notes,
+        notes: list[Any],
     ) -> FullStatistics:
         total = self.zero_statistics(len(weights))
         for group, note in zip(prepared, notes, strict=True):
-            w = weights if group.index is None else weights[:, group.index]
-            if isinstance(group, ScatteredGroup):
-                assert isinstance(note, list)
-                self._add_scattered(total, group, parameters, w, note)
-            else:
-                assert isinstance(note, FullParameters)
-                self._add_uniform(total, group, parameters, w, note)
+            own = weights if group.index is None else weights[:, group.index]
+            group.add_to(total, parameters, own, note)
         return total
-
-    def _add_uniform(
-        self,
-        total: FullStatistics,
-        group: UniformGroup,
-        parameters: FullParameters,
-        weights: FloatArray,
-        marginal: FullParameters,
-    ) -> None:
-        """Add rows that share a pattern: moments of what is observed, then regression.
-
-        The expected row is affine in the observed one, so that its moments follow from
-        theirs, per pattern and not per row.
-        """
-        x = group.augmented
-        # Unlike `@`, np.dot lets other threads run even when the result is small.
-        if self.tied:
-            sums = np.dot(weights, x.T)
-            moments = np.dot(x * weights.sum(axis=0), x.T)[None]
-        else:
-            scaled = weights[:, None, :] * x
-            moments = np.dot(scaled.reshape(-1, x.shape[1]), x.T)
-            moments = moments.reshape(len(weights), len(x), len(x))
-            sums = moments[:, -1]
-        if group.columns is not None:
-            sums, moments = self._regress(
-                sums, moments, group.columns, parameters, marginal
-            )
-        total.counts += sums[:, -1]
-        total.first += sums[:, :-1]
-        total.second += moments[:, :-1, :-1]
-
-    def _regress(
-        self,
-        sums: FloatArray,
-        moments: FloatArray,
-        columns: IntArray,
-        parameters: FullParameters,
-        marginal: FullParameters,
-    ) -> tuple[FloatArray, FloatArray]:
-        """Extend moments of observed columns to expected moments of all columns."""
-        d = self.n_columns
-        gain = np.swapaxes(parameters.covariances[:, columns], 1, 2) @ marginal.precisions
-        remainder = parameters.covariances - gain @ parameters.covariances[:, columns]
-        offsets = parameters.means - np.squeeze(
-            gain @ parameters.means[:, columns, None], axis=2
-        )
-        counts = sums[:, -1]
-        observed = sums[:, :-1, None]
-        first = np.squeeze(gain @ observed, axis=2) + counts[:, None] * offsets
-        transposed = np.swapaxes(gain, 1, 2)
-        # With one covariance for all, the moments are summed over components already.
-        cross = first[:, :, None] * offsets[:, None, :]
-        second = gain @ moments[:, :-1, :-1] @ transposed
-        mixed = np.squeeze(gain @ observed, axis=2)[:, None, :] * offsets[:, :, None]
-        spread = counts[:, None, None] * remainder
-        if self.tied:
-            cross, mixed, spread = (
-                array.sum(axis=0, keepdims=True) for array in (cross, mixed, spread)
-            )
-        extended = np.zeros((len(second), d + 1, d + 1))
-        extended[:, :-1, :-1] = second + cross + mixed + spread
-        return np.column_stack([first, counts]), extended
-
-    def _add_scattered(
-        self,
-        total: FullStatistics,
-        group: ScatteredGroup,
-        parameters: FullParameters,
-        weights: FloatArray,
-        regressions: list[Regression],
-    ) -> None:
-        d = self.n_columns
-        cells = group.cells(d).ravel()
-        total.counts += weights.sum(axis=1)
-        for number, regression in enumerate(regressions):
-            sharing = parameters.sharing(number)
-            for j, filled in zip(sharing, regression.filled, strict=True):
-                scaled = filled * weights[j]
-                total.first[j] += scaled.sum(axis=1)
-                total.second[number] += np.dot(scaled, filled.T)
-            of_covariance = weights[sharing.start : sharing.stop].sum(axis=0)
-            scattered = regression.inverses * group.of_patterns(of_covariance)
-            spread = np.bincount(cells, scattered.ravel(), d * d).reshape(d, d)
-            if not group.by_missing:
-                covariance = parameters.covariances[number]
-                spread = (
-                    of_covariance.sum() * covariance - covariance @ spread @ covariance
-                )
-            total.second[number] += spread
 
     def zero_statistics(self, n_components: int) -> FullStatistics:
         d = self.n_columns
@@ -269,20 +160,10 @@ class FullGaussian(Family[FullParameters, FullStatistics]):
         """Return the rows with holes filled by each component, (J, d, n)."""
         prepared = self.prepare(rows)
         _, notes = self.evaluate(prepared, parameters)
-        shape = (len(parameters.means), self.n_columns, rows.n_rows)
-        expected = np.empty(shape)
-        for group, note in zip(prepared, notes, strict=True):
-            index = slice(None) if group.index is None else group.index
-            if isinstance(note, list):
-                for number, regression in enumerate(note):
-                    for j, filled in zip(
-                        parameters.sharing(number), regression.filled, strict=True
-                    ):
-                        expected[j][:, index] = filled
-            else:
-                assert isinstance(group, UniformGroup)
-                expected[:, :, index] = filled_uniform(group, parameters, note)
-        return expected
+        pairs = zip(prepared, notes, strict=True)
+        return assemble(
+            prepared, [group.filled(parameters, note) for group, note in pairs]
+        )
 
     def draw(
         self,
@@ -336,27 +217,22 @@ class FullGaussian(Family[FullParameters, FullStatistics]):
         return bool(real)
 
     def surprise(
-        self, prepared: list[Group], parameters: FullParameters
+        self, prepared: list[RowGroup], parameters: FullParameters
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         log_density, notes = self.evaluate(prepared, parameters)
-        half_log_volumes, n_observed = [], []
-        for group, note in zip(prepared, notes, strict=True):
-            if isinstance(note, list):
-                assert isinstance(group, ScatteredGroup)
-                size = group.observed.sum(axis=0)
-                halves = np.stack([r.half_log_determinants for r in note])
-            else:
-                assert isinstance(group, UniformGroup)
-                size = np.full(group.augmented.shape[1], len(group.augmented) - 1)
-                halves = note.half_log_determinants[:, None]
-            volume = np.broadcast_to(
-                halves + 0.5 * LOG_2PI * size, (len(log_density), len(size))
-            )
-            half_log_volumes.append(volume)
-            n_observed.append(np.broadcast_to(0.5 * size, volume.shape))
-        energy = -log_density - _assemble(prepared, half_log_volumes)
-        mean = _assemble(prepared, n_observed)
-        return energy, mean, mean
+        shape = log_density.shape
+        half_log_determinants = assemble(
+            prepared,
+            [
+                np.broadcast_to(
+                    group.half_log_determinants(note), (shape[0], len(group.n_observed))
+                )
+                for group, note in zip(prepared, notes, strict=True)
+            ],
+        )
+        mean = 0.5 * assemble(prepared, [group.n_observed for group in prepared])
+        energy = -log_density - half_log_determinants - LOG_2PI * mean
+        return energy, np.broadcast_to(mean, shape), np.broadcast_to(mean, shape)
 
     def concatenate(
         self, parts: list[FullParameters], counts: list[float]
@@ -377,14 +253,3 @@ class FullGaussian(Family[FullParameters, FullStatistics]):
         d = self.n_columns
         copies = 1 if self.tied else n_components
         return n_components * d + copies * d * (d + 1) // 2
-
-
-def _assemble(prepared: list[Group], parts: list[FloatArray]) -> FloatArray:
-    """Put results of groups, (J, n) each, into the order of the rows."""
-    if len(parts) == 1 and prepared[0].index is None:
-        return parts[0]
-    n_rows = sum(part.shape[1] for part in parts)
-    result = np.empty((len(parts[0]), n_rows))
-    for group, part in zip(prepared, parts, strict=True):
-        result[:, slice(None) if group.index is None else group.index] = part
-    return result

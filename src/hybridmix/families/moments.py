@@ -79,8 +79,13 @@ class FullParameters(Parameters):
             self.whiteners / scale,
         )
 
+    @property
+    def is_tied(self) -> bool:
+        """Whether several components share one covariance."""
+        return len(self.covariances) < len(self.means)
+
     def is_shared(self, name: str) -> bool:
-        return name != "means" and len(self.covariances) == 1 != len(self.means)
+        return name != "means" and self.is_tied
 
     @cached_property
     def half_log_determinants(self) -> FloatArray:
@@ -112,7 +117,7 @@ class FullParameters(Parameters):
         """Return log densities (J, n) of complete rows above a row of ones."""
         n_components, d = self.means.shape
         constants = -self.half_log_determinants - 0.5 * d * LOG_2PI
-        if len(self.whiteners) == n_components:
+        if not self.is_tied:
             shape = (n_components, d, augmented.shape[1])
             white = (self.stacked_whiteners @ augmented).reshape(shape)
             result = np.einsum("jdn,jdn->jn", white, white)
@@ -128,9 +133,9 @@ class FullParameters(Parameters):
 
     def sharing(self, covariance: int) -> range:
         """Components that have the covariance of this number."""
-        if len(self.covariances) == len(self.means):
-            return range(covariance, covariance + 1)
-        return range(len(self.means))
+        if self.is_tied:
+            return range(len(self.means))
+        return range(covariance, covariance + 1)
 
 
 @dataclass
