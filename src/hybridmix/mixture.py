@@ -200,7 +200,7 @@ def _blocks(
     """View groups of rows of a matrix as (groups, K, n): together if of equal size."""
     sizes = {b - a for a, b in itertools.pairwise(offsets)}
     if len(sizes) == 1:
-        yield slice(None), values.reshape(-1, sizes.pop(), values.shape[1])
+        yield slice(None), values.reshape(len(offsets) - 1, sizes.pop(), values.shape[1])
         return
     for group, (first, last) in enumerate(itertools.pairwise(offsets)):
         yield slice(group, group + 1), values[None, first:last]

@@ -1,6 +1,16 @@
 """Objectives: values and signed weights of rows, from their log joint densities."""
 
 from hybridmix.objectives.base import Objective
+from hybridmix.objectives.blend import Blend
+from hybridmix.objectives.conditional import ConditionalLikelihood
 from hybridmix.objectives.likelihood import Likelihood
+from hybridmix.objectives.margin import Margin, ScaledMargin
 
-__all__ = ["Likelihood", "Objective"]
+__all__ = [
+    "Blend",
+    "ConditionalLikelihood",
+    "Likelihood",
+    "Margin",
+    "Objective",
+    "ScaledMargin",
+]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+import numpy as np
+
 from hybridmix._typing import FloatArray, IntArray
+from hybridmix.data.rows import UNLABELLED
 
 
 class Objective(ABC):
@@ -41,3 +44,9 @@ class Objective(ABC):
         weights : ndarray of shape (C, n)
             Derivatives of each value by the log joint densities of its row.
         """
+
+
+def labelled_rows(labels: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the numbers of the rows that have a label, and these labels."""
+    rows = np.flatnonzero(labels != UNLABELLED)
+    return rows, labels[rows]

@@ -9,7 +9,7 @@ import numpy as np
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data.rows import UNLABELLED
 from hybridmix.mixture import class_posterior
-from hybridmix.objectives.base import Objective
+from hybridmix.objectives.base import Objective, labelled_rows
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,7 @@ class Likelihood(Objective):
             return log_joint[0], np.ones(log_joint.shape)
         values = np.empty(log_joint.shape[1])
         weights = np.zeros(log_joint.shape)
-        labelled = np.flatnonzero(labels != UNLABELLED)
-        own = labels[labelled]
+        labelled, own = labelled_rows(labels)
         values[labelled] = log_joint[own, labelled]
         weights[own, labelled] = 1.0
         unlabelled = np.flatnonzero(labels == UNLABELLED)

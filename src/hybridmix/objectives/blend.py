@@ -1,0 +1,47 @@
+"""Sums of objectives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hybridmix._typing import FloatArray, IntArray
+from hybridmix.objectives.base import Objective
+
+
+@dataclass(frozen=True)
+class Blend(Objective):
+    r"""A generative objective plus a discriminative one: the hybrid objective.
+
+    .. math:: f(\theta) + \lambda\, g(\theta)
+
+    Parameters
+    ----------
+    first, second : Objective
+        :math:`f`, mostly the likelihood, and :math:`g`.
+    tradeoff : float
+        :math:`\lambda`.
+    """
+
+    first: Objective
+    second: Objective
+    tradeoff: float
+
+    @property
+    def needs_rivals(self) -> bool:  # type: ignore[override]
+        """Whether either looks at rivals."""
+        return self.first.needs_rivals or self.second.needs_rivals
+
+    @property
+    def signed(self) -> bool:  # type: ignore[override]
+        """Whether either has negative weights."""
+        return self.first.signed or self.second.signed
+
+    def values_and_weights(
+        self, log_joint: FloatArray, labels: IntArray
+    ) -> tuple[FloatArray, FloatArray]:
+        values, weights = self.first.values_and_weights(log_joint, labels)
+        more_values, more_weights = self.second.values_and_weights(log_joint, labels)
+        return (
+            values + self.tradeoff * more_values,
+            weights + self.tradeoff * more_weights,
+        )
