@@ -264,6 +264,91 @@ def test_number_of_labels_must_match(iris):
         HybridMixtureClassifier().fit(iris[0], iris[1][:-1])
 
 
+# Discriminative training ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("objective", ["hybrid", "conditional", "margin"])
+@pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
+def test_discriminative_training_raises_its_objective(objective, kind, iris):
+    X, y = punched(iris[0], 0.1), iris[1]
+    generative = HybridMixtureClassifier(covariance_type=kind).fit(X, y)
+    model = HybridMixtureClassifier(objective, covariance_type=kind, n_steps=15).fit(X, y)
+    assert model.trace_[-1] > model.trace_[0]
+    assert model.score(X, y) >= generative.score(X, y)
+    assert np.isfinite(model.score_samples(X)).all()
+
+
+def test_hybrid_training_corrects_a_wrong_model():
+    """Diagonal Gaussians cannot describe these classes, but can separate them better."""
+    X, y = load_breast_cancer(return_X_y=True)
+    options = {"covariance_type": "diag"}
+    generative = cross_val_score(HybridMixtureClassifier(**options), X, y).mean()
+    hybrid = cross_val_score(HybridMixtureClassifier("hybrid", **options), X, y).mean()
+    assert hybrid > generative + 0.01
+
+
+def test_tradeoff_leads_from_the_likelihood_to_the_margin(iris):
+    X, y = iris
+    models = [
+        HybridMixtureClassifier("hybrid", tradeoff=tradeoff, covariance_type="diag").fit(
+            X, y
+        )
+        for tradeoff in (0.0, 1.0, 100.0)
+    ]
+    densities = [
+        np.mean(model.predict_joint_log_proba(X)[np.arange(150), y]) for model in models
+    ]
+    assert densities[0] > densities[1] > densities[2]
+    generative = HybridMixtureClassifier(covariance_type="diag").fit(X, y)
+    np.testing.assert_allclose(models[0].means_, generative.means_, rtol=1e-2)
+
+
+def test_held_out_rows_choose_the_iterate():
+    X, y = load_digits(return_X_y=True)
+    model = HybridMixtureClassifier(
+        "hybrid",
+        covariance_type="diag",
+        validation_fraction=0.3,
+        patience=3,
+        random_state=0,
+    ).fit(X[:600], y[:600])
+    errors = model.validation_errors_
+    assert len(errors) == model.n_iter_ + 1
+    assert len(errors) - 1 - np.argmin(errors) <= 3
+    assert errors.min() < errors[0]
+
+
+def test_hybrid_training_with_unlabelled_rows_categories_and_weights():
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=300)
+    frame = pd.DataFrame(
+        {
+            "x": rng.normal(size=300) + y,
+            "c": np.where(rng.random(300) < 0.2 + 0.5 * y, "a", "b"),
+        }
+    )
+    few = np.where(rng.random(300) < 0.3, y, -1)
+    model = HybridMixtureClassifier("hybrid", n_components=2, random_state=0)
+    model.fit(frame, few, sample_weight=rng.random(300) + 0.5)
+    assert model.score(frame, y) > 0.7
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tradeoff": -1.0}, "tradeoff=-1.0"),
+        ({"margin": 0.0}, "margin=0.0"),
+        ({"margin": "wide"}, "margin='wide'"),
+        ({"n_steps": 0}, "n_steps=0"),
+        ({"validation_fraction": 0.9}, "validation_fraction=0.9"),
+        ({"patience": 0}, "patience=0"),
+    ],
+)
+def test_wrong_options_of_discriminative_training_are_named(options, message, iris):
+    with pytest.raises(ValueError, match=message):
+        HybridMixtureClassifier("hybrid", **options).fit(*iris)
+
+
 # Imputer -------------------------------------------------------------------------------
 
 

@@ -16,6 +16,7 @@ ESTIMATORS = [
     HybridMixtureClassifier(),
     HybridMixtureClassifier(covariance_type="tied"),
     HybridMixtureClassifier(n_components=2, covariance_type="spherical", random_state=0),
+    HybridMixtureClassifier("hybrid", n_steps=10),
     MixtureImputer(random_state=0),
     MixtureOutlierDetector(random_state=0),
 ]

@@ -12,9 +12,14 @@ from hybridmix._parallel import Workers, workers
 from hybridmix.data import Rows
 from hybridmix.families import DiagonalGaussian, FullGaussian, VariancePrior
 from hybridmix.mixture import Mixture, MixtureCoordinates, class_posterior
-from hybridmix.objectives import Likelihood, Objective
+from hybridmix.objectives import Blend, Likelihood, Margin, Objective
 from hybridmix.problem import Problem
-from hybridmix.solvers import ExpectationMaximisation, start_mixture
+from hybridmix.solvers import (
+    EarlyStopping,
+    ExpectationMaximisation,
+    LimitedMemoryBFGS,
+    start_mixture,
+)
 from hybridmix.solvers.em import maximised
 
 HOLES = [(0.0, None), (0.3, None), (0.3, 3)]
@@ -307,3 +312,70 @@ def test_posteriors_survive_extreme_distances():
     evaluation = model.evaluate(family.prepare(far))
     assert np.isfinite(evaluation.log_joint).all()
     np.testing.assert_allclose(evaluation.component_posterior().sum(axis=0), 1.0)
+
+
+# L-BFGS --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", list(families()))
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_lbfgs_climbs_and_ends_where_the_gradient_vanishes(name, missing):
+    problem, start = make_problem(name, missing)
+    problem.objective = Blend(Likelihood(0.5), Margin(margin=2.0, width=1.0), 5.0)
+    em = ExpectationMaximisation(max_iter=20, tol=0.0)
+    problem.objective, hybrid = Likelihood(0.5), problem.objective
+    start = em.solve(problem, start, np.random.default_rng(0)).model
+    problem.objective = hybrid
+    solution = LimitedMemoryBFGS(max_iter=400, tol=1e-12).solve(problem, start, 6.0)
+    assert np.diff(solution.trace).min() > -1e-9
+    assert solution.trace[-1] > solution.trace[0]
+    coordinates = MixtureCoordinates(solution.model, np.full(5, 500.0))
+    _, statistics = problem.value_and_statistics(solution.model)
+    statistics.components.add(
+        solution.model.family.prior_statistics(solution.model.components)
+    )
+    gradient = coordinates.gradient(np.zeros(coordinates.size), statistics)
+    assert np.abs(gradient).max() < 0.05
+
+
+def test_lbfgs_and_em_find_the_same_optimum_of_the_likelihood():
+    problem, start = make_problem("full", 0.3)
+    generator = np.random.default_rng(0)
+    nearby = ExpectationMaximisation(max_iter=30, tol=0.0).solve(
+        problem, start, generator
+    )
+    em = ExpectationMaximisation(max_iter=5000, tol=1e-12)
+    lbfgs = LimitedMemoryBFGS(max_iter=2000, tol=1e-14)
+    by_em = em.solve(problem, nearby.model, generator)
+    by_lbfgs = lbfgs.solve(problem, nearby.model)
+    assert by_lbfgs.value == pytest.approx(by_em.value, abs=1e-5)
+    assert by_lbfgs.n_iter < by_em.n_iter
+
+
+def test_lbfgs_keeps_class_probabilities_that_are_given():
+    problem, start = make_problem("diag")
+    fixed = LimitedMemoryBFGS(max_iter=20, learn_prior=False).solve(problem, start)
+    np.testing.assert_array_equal(fixed.model.log_prior, start.log_prior)
+    free = LimitedMemoryBFGS(max_iter=20).solve(problem, start)
+    assert not np.allclose(free.model.log_prior, start.log_prior)
+
+
+def test_early_stopping_keeps_the_best_and_stops():
+    losses = iter([5.0, 3.0, 4.0, 3.5, 3.0, 9.0])
+    stopping = EarlyStopping(lambda _: next(losses), patience=3)
+    answers = [stopping(model) for model in ("a", "b", "c", "d", "e")]
+    assert answers == [False, False, False, False, True]
+    assert stopping.best_model == "b"
+
+
+def test_interrupted_lbfgs_keeps_its_last_iterate():
+    problem, start = make_problem("diag")
+
+    def watch(model):
+        if model is not start:
+            raise KeyboardInterrupt
+        return False
+
+    solution = LimitedMemoryBFGS().solve(problem, start, watch=watch)
+    assert solution.interrupted
+    assert solution.value > solution.trace[0]

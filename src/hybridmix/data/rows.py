@@ -158,6 +158,20 @@ class Dataset:
         part = self._part(int(start), int(stop))
         return replace(part, labels=np.zeros(part.n_rows, np.intp))
 
+    def split(
+        self, share: float, generator: np.random.Generator
+    ) -> tuple[Dataset, Dataset]:
+        """Hold out a share of the labelled rows of each class; return rest and held."""
+        held = np.zeros(self.n_rows, dtype=bool)
+        for label in np.unique(self.labels[self.labels != UNLABELLED]):
+            rows = np.flatnonzero(self.labels == label)
+            held[generator.choice(rows, int(share * len(rows)), replace=False)] = True
+        return self._taken(np.flatnonzero(~held)), self._taken(np.flatnonzero(held))
+
+    def _taken(self, index: IntArray) -> Dataset:
+        weights = None if self.weights is None else self.weights[index]
+        return Dataset(self.rows[index], self.labels[index], weights)
+
     def _part(self, start: int, stop: int) -> Dataset:
         here = slice(start, stop)
         weights = None if self.weights is None else self.weights[here]

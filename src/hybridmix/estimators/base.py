@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from numbers import Integral, Real
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,6 +19,7 @@ from hybridmix.data import Dataset, Schema, Table, read_table
 from hybridmix.data.columns import Columns
 from hybridmix.estimators.training import (
     ClassTrainer,
+    check_number,
     component_range,
     within_class_variances,
 )
@@ -334,28 +334,6 @@ class MixtureEstimator(BaseEstimator):
         rows, components = self.model_.sample(n_samples, generator)
         order = generator.permutation(n_samples)
         return self.schema_.decode(rows[order]), components[order]
-
-
-def check_number(
-    name: str,
-    value: Any,
-    least: float,
-    most: float = np.inf,
-    whole: bool = False,
-) -> None:
-    """Refuse a parameter that is no number or out of range."""
-    kind = Integral if whole else Real
-    if (
-        not isinstance(value, kind)
-        or isinstance(value, bool)
-        or not (least <= float(value) <= most)
-    ):
-        expected = "a whole number" if whole else "a number"
-        upper = "" if most == np.inf else f" and at most {most:g}"
-        raise ValueError(
-            f"{name}={value!r} is not valid: it must be {expected} of at least "
-            f"{least:g}{upper}."
-        )
 
 
 def _scaled_centres(init: Any, n_components: int, schema: Schema) -> FloatArray:

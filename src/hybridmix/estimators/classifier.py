@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -13,19 +12,26 @@ from sklearn.utils.validation import check_consistent_length
 from hybridmix._parallel import Workers, workers
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import UNLABELLED, Dataset, Schema, encode_labels
-from hybridmix.estimators.base import MixtureEstimator, check_number
+from hybridmix.estimators.base import MixtureEstimator
+from hybridmix.estimators.discriminative import (
+    OBJECTIVES,
+    DiscriminativeTraining,
+    default_margin,
+)
 from hybridmix.estimators.training import (
     ClassTrainer,
     Components,
     Fit,
+    check_number,
+    joined_solution,
+    log_class_prior,
+    weight_of_unlabelled,
     within_class_variances,
 )
 from hybridmix.mixture import Mixture, class_posterior
 from hybridmix.objectives import Likelihood
 from hybridmix.problem import Problem
-from hybridmix.solvers import Solution
-
-OBJECTIVES = ("likelihood",)
+from hybridmix.solvers import LimitedMemoryBFGS, Solution
 
 
 class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
@@ -39,8 +45,24 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
 
     Parameters
     ----------
-    objective : {"likelihood"}, default="likelihood"
-        What training maximises.
+    objective : {"likelihood", "hybrid", "conditional", "margin"}, default="likelihood"
+        What training maximises: the likelihood of rows and labels, by EM; the likelihood
+        plus ``tradeoff`` times a large-margin term; the likelihood of the labels given
+        the rows; or the margin term alone. All but the first start from the result of EM
+        and climb by L-BFGS.
+    tradeoff : float, default=10.0
+        Weight of the margin term in the hybrid objective. 0 is the likelihood; the
+        larger, the more the model serves classification alone.
+    margin : float or "auto", default="auto"
+        Log margin between the joint densities of the label and of its best rival up to
+        which rows count in the margin term. "auto" is 0.4 for every column.
+    n_steps : int, default=50
+        Largest number of L-BFGS iterations.
+    validation_fraction : float or None, default=None
+        Share of the labelled rows to hold out; the iterate with the fewest errors on
+        them is kept. None trains on all rows, for all steps.
+    patience : int, default=10
+        With held-out rows: stop after so many iterations without fewer errors.
     n_components : int, iterable of int or dict, default=1
         Components of each class: a number, numbers from which the Bayesian information
         criterion chooses for each class, or a dictionary from labels to either.
@@ -100,10 +122,13 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
     converged_ : bool
         Whether EM met its tolerance, for all classes.
     n_iter_ : int
-        EM iterations, the most of any class.
+        Iterations of the last solver; with EM class by class, the most of any class.
     trace_ : ndarray
-        Mean log-likelihood of EM over all classes, where one was run (unlabelled rows or
-        a tied covariance); empty otherwise.
+        Mean objective of the rows along these iterations, with the log density of the
+        priors; empty when EM went class by class.
+    validation_errors_ : ndarray
+        Share of held-out rows misclassified at the start and after each L-BFGS iteration;
+        empty without held-out rows.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str
@@ -126,6 +151,11 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
         self,
         objective: str = "likelihood",
         *,
+        tradeoff: float = 10.0,
+        margin: float | str = "auto",
+        n_steps: int = 50,
+        validation_fraction: float | None = None,
+        patience: int = 10,
         n_components: Components | Mapping[Any, Components] = 1,
         covariance_type: str = "full",
         covariance_prior: float = 1.0,
@@ -144,6 +174,11 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
         verbose: int = 0,
     ) -> None:
         self.objective = objective
+        self.tradeoff = tradeoff
+        self.margin = margin
+        self.n_steps = n_steps
+        self.validation_fraction = validation_fraction
+        self.patience = patience
         self.n_components = n_components
         self.covariance_type = covariance_type
         self.covariance_prior = covariance_prior
@@ -177,10 +212,7 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
         -------
         self : HybridMixtureClassifier
         """
-        if self.objective not in OBJECTIVES:
-            raise ValueError(
-                f"objective={self.objective!r} is not one of {', '.join(OBJECTIVES)}."
-            )
+        self._check_objective()
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is "
@@ -192,10 +224,10 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
         dataset = Dataset.arrange(table, labels, weights)
         self._check_classes(dataset)
         with workers(self.n_jobs) as pool:
-            fits, solution = self._solve(table.schema, dataset, pool)
+            fits, solution, errors = self._solve(table.schema, dataset, pool)
         self.schema_ = table.schema
+        self.validation_errors_ = np.array(errors)
         self._publish_classes(dataset, fits, solution)
-        self._warn_about(solution)
         return self
 
     def predict_joint_log_proba(self, X: Any) -> FloatArray:
@@ -248,6 +280,19 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
 
     # Training ---------------------------------------------------------------------
 
+    def _check_objective(self) -> None:
+        if self.objective not in OBJECTIVES:
+            raise ValueError(
+                f"objective={self.objective!r} is not one of {', '.join(OBJECTIVES)}."
+            )
+        check_number("tradeoff", self.tradeoff, 0.0)
+        if self.margin != "auto":
+            check_number("margin", self.margin, 1e-6)
+        check_number("n_steps", self.n_steps, 1, whole=True)
+        check_number("patience", self.patience, 1, whole=True)
+        if self.validation_fraction is not None:
+            check_number("validation_fraction", self.validation_fraction, 0.0, 0.5)
+
     def _name(self, label: int) -> str:
         """Name a class in a message."""
         return repr(self.classes_[label : label + 1].tolist()[0])
@@ -260,19 +305,59 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
                 f"The class {self._name(absent[0])} has no row of positive weight."
             )
 
+    @property
+    def _learns_prior(self) -> bool:
+        return isinstance(self.class_prior, str) and self.class_prior == "empirical"
+
     def _solve(
         self, schema: Schema, dataset: Dataset, pool: Workers
+    ) -> tuple[list[Fit], Solution, list[float]]:
+        """Run EM and, if the objective asks for it, discriminative training."""
+        generator = np.random.default_rng(self._seed())
+        validation = None
+        if self.objective != "likelihood" and self.validation_fraction:
+            dataset, validation = dataset.split(self.validation_fraction, generator)
+        fits, solution = self._solve_likelihood(schema, dataset, generator, pool)
+        self._warn_about(solution)
+        if self.objective == "likelihood" or solution.interrupted:
+            return fits, solution, []
+        training = DiscriminativeTraining(
+            self.objective,
+            float(self.tradeoff),
+            self._margin(schema),
+            weight_of_unlabelled(self.unlabelled_weight, dataset),
+            LimitedMemoryBFGS(
+                max_iter=self.n_steps,
+                learn_prior=self._learns_prior,
+                verbose=bool(self.verbose),
+            ),
+            self.patience,
+        )
+        solution, errors = training.solve(dataset, validation, solution.model, pool)
+        if solution.interrupted:
+            self._warn_about(solution)
+        return fits, solution, errors
+
+    def _margin(self, schema: Schema) -> float:
+        if self.margin == "auto":
+            return default_margin(len(schema.real) + len(schema.categorical))
+        return float(self.margin)
+
+    def _solve_likelihood(
+        self,
+        schema: Schema,
+        dataset: Dataset,
+        generator: np.random.Generator,
+        pool: Workers,
     ) -> tuple[list[Fit], Solution]:
         """Fit the classes one by one, then together if anything couples them."""
-        generator = np.random.default_rng(self._seed())
         labelled = dataset.labelled()
         variances = within_class_variances(labelled)
-        log_prior = self._log_class_prior(labelled)
+        log_prior = log_class_prior(self.class_prior, labelled, len(self.classes_))
         is_coupled = labelled.n_rows < dataset.n_rows or self.covariance_type == "tied"
+        fits: list[Fit] = []
         if isinstance(self.init, HybridMixtureClassifier):
-            fits: list[Fit] = []
             start = self._translated(self.init, schema)
-            solutions = []
         else:
             trainer = self._trainer(schema, variances, generator, pool, is_coupled)
             fits = [
@@ -280,16 +365,12 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
                 for label in range(len(self.classes_))
             ]
             start = self._join(schema, labelled, variances, fits, log_prior)
-            solutions = [fit.solution for fit in fits]
-        stopped = any(solution.interrupted for solution in solutions)
-        if fits and (stopped or not is_coupled):
-            return fits, _joint_solution(start, solutions)
-        learn_prior = isinstance(self.class_prior, str) and (
-            self.class_prior == "empirical"
-        )
-        objective = Likelihood(self._unlabelled_weight(dataset, labelled))
+            separate = joined_solution(start, [fit.solution for fit in fits])
+            if separate.interrupted or not is_coupled:
+                return fits, separate
+        objective = Likelihood(weight_of_unlabelled(self.unlabelled_weight, dataset))
         problem = Problem(dataset, start.family, objective, start.n_components, pool)
-        return fits, self._solver(learn_prior).solve(problem, start, generator)
+        return fits, self._solver(self._learns_prior).solve(problem, start, generator)
 
     def _fit_label(self, dataset: Dataset, label: int, trainer: ClassTrainer) -> Fit:
         rows = dataset.of_class(label)
@@ -300,42 +381,6 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
                 raise ValueError(f"n_components has no entry for the class {name}.")
             wanted = wanted[self.classes_[label]]
         return trainer.fit(rows, wanted, self.init, name=f"The class {name}")
-
-    def _log_class_prior(self, labelled: Dataset) -> FloatArray:
-        n_classes = len(self.classes_)
-        if isinstance(self.class_prior, str):
-            if self.class_prior == "uniform":
-                return np.full(n_classes, -np.log(n_classes))
-            if self.class_prior == "empirical":
-                counts = np.bincount(labelled.labels, labelled.weights, n_classes)
-                return np.log(counts / counts.sum())
-            raise ValueError(
-                f"class_prior={self.class_prior!r} is neither 'empirical' nor 'uniform' "
-                "nor an array of probabilities."
-            )
-        prior = np.asarray(self.class_prior, dtype=np.float64)
-        if (
-            prior.shape != (n_classes,)
-            or not np.all(prior > 0)
-            or not np.isclose(prior.sum(), 1.0)
-        ):
-            raise ValueError(
-                f"class_prior must hold {n_classes} positive probabilities that sum to "
-                "one, in the order of the sorted labels."
-            )
-        return np.log(prior / prior.sum())
-
-    def _unlabelled_weight(self, dataset: Dataset, labelled: Dataset) -> float:
-        if self.unlabelled_weight == "auto":
-            excess = dataset.total_weight - labelled.total_weight
-            return min(1.0, labelled.total_weight / max(excess, 1e-12))
-        if not isinstance(self.unlabelled_weight, Real):
-            raise ValueError(
-                f"unlabelled_weight={self.unlabelled_weight!r} is neither a number nor "
-                "'auto'."
-            )
-        check_number("unlabelled_weight", self.unlabelled_weight, 0.0)
-        return float(self.unlabelled_weight)
 
     def _join(
         self,
@@ -375,20 +420,12 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
         self._publish()
 
     def _trace(self, dataset: Dataset, solution: Solution) -> FloatArray:
-        """Return the trace of joint EM, in the units of the table."""
-        unlabelled, labelled = dataset.unlabelled(), dataset.labelled()
-        scale, weight = self.schema_.scale, self._unlabelled_weight(dataset, labelled)
-        log_volume = labelled.log_volume(scale) + weight * unlabelled.log_volume(scale)
-        return np.array(solution.trace) - log_volume / dataset.total_weight
-
-
-def _joint_solution(model: Mixture, solutions: list[Solution]) -> Solution:
-    """Sum up what the fits of the classes did."""
-    return Solution(
-        model,
-        float("nan"),
-        n_iter=max(solution.n_iter for solution in solutions),
-        converged=all(solution.converged for solution in solutions),
-        interrupted=any(solution.interrupted for solution in solutions),
-        n_reseeded=sum(solution.n_reseeded for solution in solutions),
-    )
+        """Return the trace in the units of the table; only likelihoods depend on them."""
+        trace = np.array(solution.trace)
+        if self.objective in ("conditional", "margin"):
+            return trace
+        scale = self.schema_.scale
+        weight = weight_of_unlabelled(self.unlabelled_weight, dataset)
+        log_volume = dataset.labelled().log_volume(scale)
+        log_volume += weight * dataset.unlabelled().log_volume(scale)
+        return trace - log_volume / dataset.total_weight

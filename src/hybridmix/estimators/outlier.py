@@ -13,8 +13,8 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from hybridmix._typing import FloatArray, IntArray
-from hybridmix.estimators.base import MixtureEstimator, check_number
-from hybridmix.estimators.training import Components
+from hybridmix.estimators.base import MixtureEstimator
+from hybridmix.estimators.training import Components, check_number
 
 THRESHOLDS = ("contamination", "f1", "fpr", "recall")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -153,6 +153,28 @@ def _possible(candidates: list[int], dataset: Dataset, name: str) -> list[int]:
     return possible or [n_distinct]
 
 
+def check_number(
+    name: str,
+    value: Any,
+    least: float,
+    most: float = np.inf,
+    whole: bool = False,
+) -> None:
+    """Refuse a parameter that is no number or out of range."""
+    kind = Integral if whole else Real
+    if (
+        not isinstance(value, kind)
+        or isinstance(value, bool)
+        or not (least <= float(value) <= most)
+    ):
+        expected = "a whole number" if whole else "a number"
+        upper = "" if most == np.inf else f" and at most {most:g}"
+        raise ValueError(
+            f"{name}={value!r} is not valid: it must be {expected} of at least "
+            f"{least:g}{upper}."
+        )
+
+
 def component_range(n_components: Components) -> list[int]:
     """Return the numbers of components to try."""
     listed = [n_components] if isinstance(n_components, Integral) else n_components
@@ -183,3 +205,56 @@ def within_class_variances(dataset: Dataset) -> FloatArray:
             squares[i] += ((rows.real[i, here] - mean) ** 2) @ w
             counts[i] += count
     return np.divide(squares, counts, out=np.ones(d), where=counts > 0)
+
+
+def log_class_prior(class_prior: Any, labelled: Dataset, n_classes: int) -> FloatArray:
+    """Return log class probabilities: counted, equal or given."""
+    if isinstance(class_prior, str):
+        if class_prior == "uniform":
+            return np.full(n_classes, -np.log(n_classes))
+        if class_prior == "empirical":
+            counts = np.bincount(labelled.labels, labelled.weights, n_classes)
+            return np.log(counts / counts.sum())
+        raise ValueError(
+            f"class_prior={class_prior!r} is neither 'empirical' nor 'uniform' nor an "
+            "array of probabilities."
+        )
+    prior = np.asarray(class_prior, dtype=np.float64)
+    if (
+        prior.shape != (n_classes,)
+        or not np.all(prior > 0)
+        or not np.isclose(prior.sum(), 1.0)
+    ):
+        raise ValueError(
+            f"class_prior must hold {n_classes} positive probabilities that sum to one, "
+            "in the order of the sorted labels."
+        )
+    return np.log(prior / prior.sum())
+
+
+def weight_of_unlabelled(weight: float | str, dataset: Dataset) -> float:
+    """Return what an unlabelled row counts.
+
+    "auto" lets all of them count no more than all labelled rows.
+    """
+    if isinstance(weight, str):
+        if weight != "auto":
+            raise ValueError(
+                f"unlabelled_weight={weight!r} is neither a number nor 'auto'."
+            )
+        labelled = dataset.labelled().total_weight
+        return labelled / max(labelled, dataset.unlabelled().total_weight)
+    check_number("unlabelled_weight", weight, 0.0)
+    return float(weight)
+
+
+def joined_solution(model: Mixture, solutions: list[Solution]) -> Solution:
+    """Sum up what fits of single classes did."""
+    return Solution(
+        model,
+        float("nan"),
+        n_iter=max(solution.n_iter for solution in solutions),
+        converged=all(solution.converged for solution in solutions),
+        interrupted=any(solution.interrupted for solution in solutions),
+        n_reseeded=sum(solution.n_reseeded for solution in solutions),
+    )

@@ -1,6 +1,14 @@
 """Solvers: from a problem and a start to a fitted mixture."""
 
-from hybridmix.solvers.em import ExpectationMaximisation, Solution
+from hybridmix.solvers.em import ExpectationMaximisation
+from hybridmix.solvers.lbfgs import LimitedMemoryBFGS
+from hybridmix.solvers.solution import EarlyStopping, Solution
 from hybridmix.solvers.starts import start_mixture
 
-__all__ = ["ExpectationMaximisation", "Solution", "start_mixture"]
+__all__ = [
+    "EarlyStopping",
+    "ExpectationMaximisation",
+    "LimitedMemoryBFGS",
+    "Solution",
+    "start_mixture",
+]

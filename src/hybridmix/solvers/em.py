@@ -2,49 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.mixture import Mixture, MixtureStatistics, class_posterior
 from hybridmix.problem import Problem
+from hybridmix.solvers.solution import Solution
 
 # A component with less than this share of the rows has died.
 _DEAD_SHARE = 1e-8
 _MOST_RESEEDS = 3
 _RESEED_ROWS = 1024
-
-
-@dataclass(frozen=True)
-class Solution:
-    """What a solver found.
-
-    Attributes
-    ----------
-    model : Mixture
-        The best model.
-    value : float
-        Mean objective of the rows, with the log density of the priors.
-    trace : list of float
-        The value at the start and after every iteration.
-    converged : bool
-        Whether the tolerance was met.
-    interrupted : bool
-        Whether the user stopped the solver.
-    n_reseeded : int
-        How often a collapsed component was started anew.
-    n_iter : int
-        Number of iterations.
-    """
-
-    model: Mixture
-    value: float
-    trace: list[float] = field(default_factory=list)
-    converged: bool = False
-    interrupted: bool = False
-    n_reseeded: int = 0
-    n_iter: int = 0
 
 
 @dataclass(frozen=True)
