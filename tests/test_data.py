@@ -335,7 +335,7 @@ def test_samples_look_like_the_training_table():
     frame = mixed_frame()
     sample, _ = MixtureDensity(2, random_state=0).fit(frame).sample(40)
     assert list(sample) == list(frame)
-    assert set(sample["kind"]) <= set("abc")
+    assert sample["kind"].dtype == frame["kind"].dtype
     assert sample["flag"].dtype == bool
     polars, _ = MixtureDensity(2, random_state=0).fit(pl.from_pandas(frame)).sample(5)
     assert isinstance(polars, pl.DataFrame)

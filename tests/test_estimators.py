@@ -41,7 +41,7 @@ def test_bic_finds_the_number_of_components():
     X = np.concatenate([rng.normal(c, 0.5, size=(100, 2)) for c in (0, 4, 8)])
     model = MixtureDensity(range(1, 6), random_state=0).fit(punched(X, 0.1))
     assert model.n_components_ == 3
-    assert set(model.bic_) == {1, 2, 3, 4, 5}
+    assert set(model.bic_) == {1, 2, 3, 4, 5}  # it rose twice after 3
     assert model.bic_[3] == pytest.approx(model.bic(punched(X, 0.1)), rel=1e-6)
 
 
@@ -254,6 +254,18 @@ def test_start_from_a_fitted_classifier(iris):
     np.testing.assert_allclose(again.means_, first.means_, rtol=0.05)
 
 
+def test_init_must_belong_to_the_same_classes(iris):
+    X, y = iris
+    first = HybridMixtureClassifier().fit(X, y)
+    for other_y in (np.where(y == 2, 1, y), np.array(list("abc"))[y]):
+        with pytest.raises(ValueError, match="other columns, categories, classes"):
+            HybridMixtureClassifier(init=first).fit(X, other_y)
+    with pytest.raises(ValueError, match="other columns, categories, classes"):
+        MixtureDensity(3, init=first).fit(X)
+    with pytest.raises(ValueError, match="init must be a method"):
+        HybridMixtureClassifier(init=X[:3]).fit(X, y)
+
+
 def test_objective_is_checked(iris):
     with pytest.raises(ValueError, match="objective='width'"):
         HybridMixtureClassifier("width").fit(*iris)
@@ -316,6 +328,13 @@ def test_held_out_rows_choose_the_iterate():
     assert len(errors) == model.n_iter_ + 1
     assert len(errors) - 1 - np.argmin(errors) <= 3
     assert errors.min() < errors[0]
+
+
+def test_held_out_rows_need_enough_labels(iris):
+    few = np.r_[0:3, 50:53, 100:103]
+    model = HybridMixtureClassifier("hybrid", validation_fraction=0.2)
+    with pytest.raises(ValueError, match="holds out no row"):
+        model.fit(iris[0][few], iris[1][few])
 
 
 def test_hybrid_training_with_unlabelled_rows_categories_and_weights():
@@ -464,6 +483,13 @@ def test_scores_are_calibrated_with_categories():
     frame["x"] = rng.normal(size=5000)
     scores = MixtureOutlierDetector(1).fit(frame).score_samples(frame)
     assert np.mean(scores < np.log(0.05)) == pytest.approx(0.05, abs=0.02)
+
+
+def test_uniform_categories_are_no_trouble():
+    X = np.array([["a"], ["b"]] * 50, dtype=object)
+    scores = MixtureOutlierDetector(1).fit(X).score_samples(X)
+    assert np.isfinite(scores).all()
+    assert (scores > np.log(0.3)).all()
 
 
 def test_far_rows_keep_their_order():

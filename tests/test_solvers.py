@@ -171,12 +171,13 @@ def test_blas_limit_is_shared_and_restored():
     assert blas_threads() == before
 
 
-def test_sample_weights_act_like_repetitions():
-    rng = np.random.default_rng(0)
+@pytest.mark.parametrize("seed", range(5))
+def test_sample_weights_act_like_repetitions(seed):
+    rng = np.random.default_rng(seed)
     X = np.vstack([rng.normal(size=(40, 3)), rng.normal(3.0, size=(40, 3))])
     X[rng.random(X.shape) < 0.2] = np.nan
     weights = rng.integers(0, 4, size=80)
-    options = {"n_components": 3, "n_init": 2, "random_state": 0}
+    options = {"n_components": 3, "n_init": 2, "random_state": seed}
     weighted = MixtureDensity(**options).fit(X, sample_weight=weights)
     repeated = MixtureDensity(**options).fit(X.repeat(weights, axis=0))
     np.testing.assert_allclose(weighted.means_, repeated.means_, atol=1e-8)

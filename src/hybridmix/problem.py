@@ -70,7 +70,7 @@ class Problem:
         self.dataset = dataset
         self.objective = objective
         self._family = family
-        width = family.width(n_components)
+        width = family.width(n_components, dataset.rows.observed)
         self._chunks = list(_chunks(dataset, chunk_rows(width)))
         self._tasks = _balanced_tasks(self._chunks)
         small = dataset.n_rows * n_components * dataset.rows.real.shape[0] < _SMALL

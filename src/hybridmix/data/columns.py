@@ -195,6 +195,7 @@ def build_table(
     names: tuple[str, ...] | None,
     dtype_names: tuple[str, ...],
     columns: list[Any],
+    categories: dict[int, tuple[Any, ...]],
 ) -> Any:
     """Make a table of the kind that a model was trained on.
 
@@ -208,6 +209,8 @@ def build_table(
         Types of the columns, as `Columns.dtype_name` gave them.
     columns : list
         A float array for a real column, a list of values for a categorical one.
+    categories : dict of int to tuple
+        Values that the categorical columns may have.
     """
     if names is None:
         numeric = all(isinstance(column, np.ndarray) for column in columns)
@@ -222,10 +225,14 @@ def build_table(
     import narwhals.stable.v2 as nw
 
     series = []
-    for name, dtype_name, column in zip(names, dtype_names, columns, strict=True):
-        new = nw.new_series(name, list(column), backend=container)
-        if dtype_name in ("Categorical", "Boolean", "String"):
-            new = new.cast(getattr(nw, dtype_name))
+    for position, column in enumerate(columns):
+        new = nw.new_series(names[position], list(column), backend=container)
+        if dtype_names[position] in ("Categorical", "Boolean", "String"):
+            new = new.cast(getattr(nw, dtype_names[position]))
+        if container == "pandas" and dtype_names[position] == "Categorical":
+            # In pandas the type of a column tells the values that it may have.
+            native = new.to_native().cat.set_categories(list(categories[position]))
+            new = nw.from_native(native, series_only=True)
         series.append(new)
     frame = series[0].to_frame()
     return frame.with_columns(*series).to_native()

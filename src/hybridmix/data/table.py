@@ -155,7 +155,10 @@ class Schema:
         for position, j in enumerate(self.categorical):
             values = self.categories[position]
             columns[j] = [values[code] for code in rows.codes[position]]
-        return build_table(self.container, self.names, self.dtype_names, columns)
+        categories = dict(zip(self.categorical, self.categories, strict=True))
+        return build_table(
+            self.container, self.names, self.dtype_names, columns, categories
+        )
 
     def positions(self, columns: Sequence[int | str]) -> list[int]:
         """Return the positions of columns given by name or number."""

@@ -209,10 +209,17 @@ class MixtureEstimator(BaseEstimator):
             theirs.categorical,
             theirs.categories,
         )
-        if not same_table or self.covariance_type != other.covariance_type:
+        same_classes = np.array_equal(
+            getattr(self, "classes_", []), getattr(other, "classes_", [])
+        )
+        if (
+            not same_table
+            or not same_classes
+            or self.covariance_type != other.covariance_type
+        ):
             raise ValueError(
-                "The estimator given as init was fitted to other columns, categories or "
-                "another covariance_type."
+                "The estimator given as init was fitted to other columns, categories, "
+                "classes or another covariance_type."
             )
         scale = theirs.scale / mine.scale
         shift = (theirs.centre - mine.centre) / mine.scale
@@ -284,7 +291,9 @@ class MixtureEstimator(BaseEstimator):
     ) -> list[Result]:
         """Apply a function to ranges of rows, on threads."""
         model = self.model_
-        size = chunk_rows(model.family.width(model.n_components))
+        observed = table.observed()
+        mask = None if observed is None else observed.T
+        size = chunk_rows(model.family.width(model.n_components, mask))
         chunks = [slice(a, a + size) for a in range(0, table.n_rows, size)]
         n_jobs = 1 if len(chunks) == 1 else self.n_jobs
         with workers(n_jobs) as pool:

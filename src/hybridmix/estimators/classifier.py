@@ -120,7 +120,8 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
     bic_ : list of dict
         For each class: the criterion for each number of components that was tried.
     converged_ : bool
-        Whether EM met its tolerance, for all classes.
+        Whether the last solver met its tolerance, before its largest number of
+        iterations.
     n_iter_ : int
         Iterations of the last solver; with EM class by class, the most of any class.
     trace_ : ndarray
@@ -213,6 +214,11 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
         self : HybridMixtureClassifier
         """
         self._check_objective()
+        if not isinstance(self.init, str | MixtureEstimator):
+            raise ValueError(
+                "init must be a method or a fitted HybridMixtureClassifier; centres do "
+                "not tell which class they belong to."
+            )
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is "
@@ -317,6 +323,12 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
         validation = None
         if self.objective != "likelihood" and self.validation_fraction:
             dataset, validation = dataset.split(self.validation_fraction, generator)
+            if validation.n_rows == 0:
+                raise ValueError(
+                    f"validation_fraction={self.validation_fraction} holds out no row: "
+                    "the classes have too few labelled rows. Use a larger fraction or "
+                    "None."
+                )
         fits, solution = self._solve_likelihood(schema, dataset, generator, pool)
         self._warn_about(solution)
         if self.objective == "likelihood" or solution.interrupted:
@@ -356,7 +368,7 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
         log_prior = log_class_prior(self.class_prior, labelled, len(self.classes_))
         is_coupled = labelled.n_rows < dataset.n_rows or self.covariance_type == "tied"
         fits: list[Fit] = []
-        if isinstance(self.init, HybridMixtureClassifier):
+        if isinstance(self.init, MixtureEstimator):
             start = self._translated(self.init, schema)
         else:
             trainer = self._trainer(schema, variances, generator, pool, is_coupled)

@@ -30,7 +30,7 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
     ----------
     n_components : int or iterable of int, default=1
         Number of components, or numbers from which the Bayesian information criterion
-        chooses.
+        chooses; they are tried in ascending order until it has risen twice in a row.
     covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
         Covariance of the real columns within a component: any; one for all components;
         diagonal; one variance for all columns (in the units of the table).
@@ -101,8 +101,8 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
     >>> from hybridmix import MixtureDensity
     >>> X = np.array([[0.1, 1.0], [0.0, np.nan], [5.0, 6.1], [5.1, 5.9], [0.2, 1.1]])
     >>> density = MixtureDensity(n_components=2, random_state=0).fit(X)
-    >>> density.predict(X)[:2]
-    array([0, 0])
+    >>> density.predict_proba(X).round(2)[1]
+    array([0., 1.])
     """
 
     def __init__(

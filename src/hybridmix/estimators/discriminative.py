@@ -92,7 +92,8 @@ def default_margin(n_columns: int) -> float:
 
 def error_rate(model: Mixture, dataset: Dataset) -> float:
     """Return the share of labelled rows that a model misclassifies, by weight."""
-    size = chunk_rows(model.family.width(model.n_components))
+    width = model.family.width(model.n_components, dataset.rows.observed)
+    size = chunk_rows(width)
     weights = np.ones(dataset.n_rows) if dataset.weights is None else dataset.weights
     wrong = 0.0
     for first in range(0, dataset.n_rows, size):

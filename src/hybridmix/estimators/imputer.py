@@ -31,7 +31,7 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):
     ----------
     n_components : int or iterable of int, default=(1, 2, 4, 8)
         Number of components, or numbers from which the Bayesian information criterion
-        chooses.
+        chooses; they are tried in ascending order until it has risen twice in a row.
     n_draws : int or None, default=None
         Number of completed tables that `draw` returns. Each is drawn from a mixture that
         was fitted to another bootstrap sample of the rows, so that the tables differ by
@@ -50,8 +50,8 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):
     Notes
     -----
     A table comes back as it came: arrays as arrays, data frames as data frames, with the
-    types and categories that they had. A column without any observed value in training is
-    left as it is.
+    categories that they had; a column of whole numbers becomes one of floats where holes
+    were filled. A column without any observed value in training is left as it is.
 
     Examples
     --------

@@ -37,7 +37,7 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
     ----------
     n_components : int or iterable of int, default=(1, 2, 4, 8)
         Number of components, or numbers from which the Bayesian information criterion
-        chooses.
+        chooses; they are tried in ascending order until it has risen twice in a row.
     threshold : {"contamination", "f1", "fpr", "recall"}, default="contamination"
         How the threshold is chosen: from ``contamination``, or from labelled anomalies,
         by cross-validation: for the best F1 score, for a false-positive rate of at most
@@ -45,8 +45,8 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
     contamination : float or "auto", default="auto"
         Share of the training rows to flag. "auto" flags rows of a score below log 0.01:
         one in a hundred rows of the model itself.
-    target : float, default=0.05
-        The false-positive rate or the recall to reach.
+    target : float or None, default=None
+        The false-positive rate or the recall to reach; None for 0.05 and 0.95.
     cv : int, splitter or iterable of splits, default=5
         Number of folds, or anything else that scikit-learn takes.
     covariance_type, covariance_prior, variance_floor, smoothing, categorical_features
@@ -83,7 +83,7 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
         *,
         threshold: str = "contamination",
         contamination: float | str = "auto",
-        target: float = 0.05,
+        target: float | None = None,
         cv: Any = 5,
         covariance_type: str = "full",
         covariance_prior: float = 1.0,
@@ -192,7 +192,8 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
                     "'auto'."
                 )
             check_number("contamination", self.contamination, 0.0, 0.5)
-        check_number("target", self.target, 0.0, 1.0)
+        if self.target is not None:
+            check_number("target", self.target, 0.0, 1.0)
 
     def _contamination_offset(self, X: Any, sample_weight: Any) -> float:
         if self.contamination == "auto":
@@ -263,9 +264,11 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
             f1 = 2.0 * precision * recall / total
             level = levels[np.argmax(f1[:-1])]
         elif self.threshold == "recall":
-            level = levels[recall[:-1] >= self.target].max()
+            target = 0.95 if self.target is None else self.target
+            level = levels[recall[:-1] >= target].max()
         else:
-            level = roc_levels[fpr <= self.target].min()
+            target = 0.05 if self.target is None else self.target
+            level = roc_levels[fpr <= target].min()
         # A row whose score equals the level is flagged; outliers lie below the offset.
         self.offset_ = float(np.nextafter(-level, np.inf))
 
@@ -279,6 +282,8 @@ def _log_tail(
     nothing is observed has no energy and a tail probability of one.
     """
     observed = mean > 0
+    # Uniform categories surprise by the same amount each; a narrow gamma stands for it.
+    variance = np.maximum(variance, 1e-9 * np.square(mean))
     rate = np.where(observed, mean / np.where(observed, variance, 1.0), 1.0)
     shape = np.where(observed, mean * rate, 1.0)
     x = np.maximum(energy, 0.0) * rate

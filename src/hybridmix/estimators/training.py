@@ -75,7 +75,11 @@ class ClassTrainer:
         init: str | FloatArray | Mixture,
         name: str = "The table",
     ) -> Fit:
-        """Try all numbers of components and keep the best by BIC."""
+        """Try numbers of components in ascending order and keep the best by BIC.
+
+        The search ends when the criterion has risen twice in a row: more components take
+        longer, and are hardly ever better from there on.
+        """
         fits: dict[int, Fit] = {}
         bic: dict[int, float] = {}
         interrupted = False
@@ -90,7 +94,9 @@ class ClassTrainer:
             n_parameters = fits[k].solution.model.n_parameters
             bic[k] = n_parameters * float(np.log(dataset.total_weight))
             bic[k] -= 2.0 * fits[k].log_likelihood
-            if interrupted := fits[k].solution.interrupted:
+            interrupted = fits[k].solution.interrupted
+            last = list(bic.values())[-3:]
+            if interrupted or (len(last) == 3 and last == sorted(last)):
                 break
         best = fits[min(bic, key=bic.__getitem__)]
         return Fit(

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
-from hybridmix._typing import FloatArray, IntArray
+from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import Rows
 
 
@@ -91,8 +91,11 @@ class Family(ABC, Generic[P, S]):
     """A kind of component density for a block of columns."""
 
     @abstractmethod
-    def width(self, n_components: int) -> int:
-        """Return how many numbers a row occupies at the peak of an evaluation."""
+    def width(self, n_components: int, observed: BoolArray | None = None) -> int:
+        """Return how many numbers a row occupies at the peak of an evaluation.
+
+        The mask (d, n) of the rows to come tells how many holes to expect; None for none.
+        """
 
     @abstractmethod
     def prepare(self, rows: Rows) -> Any:

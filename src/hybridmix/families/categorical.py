@@ -51,7 +51,7 @@ class Categorical(Family[CategoricalParameters, CategoricalStatistics]):
         """Where the categories of each column begin, and where the last ones end."""
         return np.concatenate([[0], np.cumsum(self.n_categories)]).astype(np.int32)
 
-    def width(self, n_components: int) -> int:
+    def width(self, n_components: int, observed: BoolArray | None = None) -> int:
         # The product with a sparse matrix has the rows first and is then transposed.
         return 2 * n_components
 

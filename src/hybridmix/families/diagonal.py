@@ -58,7 +58,7 @@ class DiagonalGaussian(Family[DiagonalParameters, DiagonalStatistics]):
         """Number of real columns."""
         return len(self.prior.variances)
 
-    def width(self, n_components: int) -> int:
+    def width(self, n_components: int, observed: BoolArray | None = None) -> int:
         return max(n_components, 3 * self.n_columns)
 
     def prepare(self, rows: Rows) -> _Features:

@@ -51,9 +51,15 @@ class FullGaussian(Family[FullParameters, FullStatistics]):
         """Number of real columns."""
         return len(self.prior.variances)
 
-    def width(self, n_components: int) -> int:
+    def width(self, n_components: int, observed: BoolArray | None = None) -> int:
         copies = 1 if self.tied else n_components
-        return max(n_components, copies * (self.n_columns + 1))
+        width = copies * (self.n_columns + 1)
+        if observed is not None:
+            # Every row with holes has an inverse of its own, for each covariance.
+            n_observed = observed.sum(axis=0)
+            size = np.minimum(n_observed, self.n_columns - n_observed)
+            width += copies * int(np.mean(np.square(size)))
+        return max(n_components, width)
 
     def prepare(self, rows: Rows) -> list[RowGroup]:
         return group_rows(rows)

@@ -51,8 +51,8 @@ class Product(Family[ProductParameters, ProductStatistics]):
 
     families: tuple[Family[Any, Any], ...]
 
-    def width(self, n_components: int) -> int:
-        return max(family.width(n_components) for family in self.families)
+    def width(self, n_components: int, observed: BoolArray | None = None) -> int:
+        return max(family.width(n_components, observed) for family in self.families)
 
     def prepare(self, rows: Rows) -> list[Any]:
         return [family.prepare(rows) for family in self.families]

@@ -70,7 +70,7 @@ def start_memberships(
         return index, weights[None]
     if not isinstance(init, str):
         return index, _one_hot(_nearest(dataset.rows[index], init), weights, len(init))
-    points = as_points(dataset.rows[index])
+    points = as_points(dataset.rows[index], weights)
     order = np.lexsort(points.T[::-1])
     index, weights, points = index[order], weights[order], points[order]
     seed = int(generator.integers(2**31))
@@ -106,7 +106,7 @@ def _sample(
     return index, np.ones(len(index)) if weights is None else weights[index]
 
 
-def as_points(rows: Rows) -> FloatArray:
+def as_points(rows: Rows, weights: FloatArray) -> FloatArray:
     """Turn rows into points of a Euclidean space, (n, D).
 
     Categories become one-hot columns divided by the square root of two, so that two
@@ -114,14 +114,15 @@ def as_points(rows: Rows) -> FloatArray:
     """
     real = rows.real
     if rows.observed is not None:
-        counts = np.maximum(rows.observed.sum(axis=1, keepdims=True), 1)
-        means = real.sum(axis=1, keepdims=True) / counts
-        real = np.where(rows.observed, real, means)
+        counts = np.maximum(rows.observed @ weights, np.finfo(float).tiny)
+        means = (real @ weights) / counts
+        real = np.where(rows.observed, real, means[:, None])
     blocks = [real.T]
     for codes in rows.codes:
         one_hot = (codes[:, None] == np.arange(codes.max(initial=0) + 1)).astype(float)
         hole = codes == MISSING_CODE
-        one_hot[hole] = one_hot.sum(axis=0) / max(1, np.sum(~hole))
+        shares = weights @ one_hot
+        one_hot[hole] = shares / max(shares.sum(), np.finfo(float).tiny)
         blocks.append(one_hot / np.sqrt(2.0))
     return np.hstack(blocks)
 
