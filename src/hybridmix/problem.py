@@ -9,15 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from hybridmix._chunks import chunk_rows
 from hybridmix._parallel import Workers
 from hybridmix.data.rows import Dataset
 from hybridmix.families.base import Family
 from hybridmix.mixture import Mixture, MixtureStatistics
 from hybridmix.objectives.base import Objective
 
-# Large enough that threads seldom meet between calls, small enough for shared caches.
-_CHUNK_BYTES = 8 << 20
-_FEWEST_ROWS, _MOST_ROWS = 64, 32768
 # A fixed number of tasks, summed in a fixed order, gives the same bits on any number of
 # threads.
 _N_TASKS = 16
@@ -25,12 +23,6 @@ _N_TASKS = 16
 _SMALL = 2_000_000
 # Rearranged rows are kept between evaluations as long as they fit here.
 _KEPT_BYTES = 64 << 20
-
-
-def chunk_rows(width: int) -> int:
-    """Return how many rows of a given width make a chunk."""
-    rows = _CHUNK_BYTES // (8 * width) // 64 * 64
-    return int(np.clip(rows, _FEWEST_ROWS, _MOST_ROWS))
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from hybridmix._chunks import row_chunks
 from hybridmix._parallel import Workers, workers
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import Dataset, Schema, Table, read_table
@@ -32,7 +33,6 @@ from hybridmix.families import (
     VariancePrior,
 )
 from hybridmix.mixture import Evaluation, Mixture, class_posterior
-from hybridmix.problem import chunk_rows
 from hybridmix.solvers import ExpectationMaximisation, Solution
 from hybridmix.solvers.starts import METHODS
 
@@ -293,8 +293,8 @@ class MixtureEstimator(BaseEstimator):
         model = self.model_
         observed = table.observed()
         mask = None if observed is None else observed.T
-        size = chunk_rows(model.family.width(model.n_components, mask))
-        chunks = [slice(a, a + size) for a in range(0, table.n_rows, size)]
+        width = model.family.width(model.n_components, mask)
+        chunks = list(row_chunks(table.n_rows, width))
         n_jobs = 1 if len(chunks) == 1 else self.n_jobs
         with workers(n_jobs) as pool:
             return list(pool.map(function, chunks))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hybridmix._chunks import row_chunks
 from hybridmix._parallel import Workers
 from hybridmix.data import Dataset
 from hybridmix.mixture import Mixture
@@ -16,7 +17,7 @@ from hybridmix.objectives import (
     Margin,
     Objective,
 )
-from hybridmix.problem import Problem, chunk_rows
+from hybridmix.problem import Problem
 from hybridmix.solvers import EarlyStopping, LimitedMemoryBFGS, Solution
 
 OBJECTIVES = ("likelihood", "hybrid", "conditional", "margin")
@@ -93,11 +94,9 @@ def default_margin(n_columns: int) -> float:
 def error_rate(model: Mixture, dataset: Dataset) -> float:
     """Return the share of labelled rows that a model misclassifies, by weight."""
     width = model.family.width(model.n_components, dataset.rows.observed)
-    size = chunk_rows(width)
     weights = np.ones(dataset.n_rows) if dataset.weights is None else dataset.weights
     wrong = 0.0
-    for first in range(0, dataset.n_rows, size):
-        chunk = slice(first, first + size)
+    for chunk in row_chunks(dataset.n_rows, width):
         prepared = model.family.prepare(dataset.rows[chunk])
         best = model.evaluate(prepared).log_joint.argmax(axis=0)
         wrong += weights[chunk][best != dataset.labels[chunk]].sum()

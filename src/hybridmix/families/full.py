@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hybridmix._chunks import row_chunks
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import Rows
 from hybridmix.families.base import Family
@@ -55,10 +56,11 @@ class FullGaussian(Family[FullParameters, FullStatistics]):
         copies = 1 if self.tied else n_components
         width = copies * (self.n_columns + 1)
         if observed is not None:
-            # Every row with holes has an inverse of its own, for each covariance.
+            # Every row with holes has an inverse of its own, for each covariance. They
+            # are kept, but not gone through time and again, and count less for it.
             n_observed = observed.sum(axis=0)
             size = np.minimum(n_observed, self.n_columns - n_observed)
-            width += copies * int(np.mean(np.square(size)))
+            width += copies * int(np.mean(np.square(size))) // 8
         return max(n_components, width)
 
     def prepare(self, rows: Rows) -> list[RowGroup]:
@@ -120,9 +122,12 @@ class FullGaussian(Family[FullParameters, FullStatistics]):
             share = np.maximum(weights.sum(axis=1), np.finfo(float).tiny)
             covariances = np.average(covariances, axis=0, weights=share)[None]
         parameters = FullParameters.of(rough.means, covariances)
-        prepared = self.prepare(rows)
-        _, notes = self.evaluate(prepared, parameters)
-        return self.maximise(self.accumulate(prepared, parameters, weights, notes))
+        total = self.zero_statistics(len(weights))
+        for chunk in row_chunks(rows.n_rows, self.width(len(weights), rows.observed)):
+            prepared = self.prepare(rows[chunk])
+            _, notes = self.evaluate(prepared, parameters)
+            total.add(self.accumulate(prepared, parameters, weights[:, chunk], notes))
+        return self.maximise(total)
 
     def log_prior(self, parameters: FullParameters) -> float:
         precision_diagonal = np.square(parameters.whiteners).sum(axis=1)
