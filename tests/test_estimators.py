@@ -476,6 +476,32 @@ def test_scores_are_calibrated_whatever_is_observed():
             assert flagged == pytest.approx(level, rel=0.15)
 
 
+def test_scores_order_complete_rows_by_density():
+    X, _ = outlier_table()
+    detector = MixtureOutlierDetector(3, random_state=0).fit(X)
+    density = MixtureDensity(3, random_state=0).fit(X)
+    order = np.argsort(density.score_samples(X))
+    assert np.all(np.diff(detector.score_samples(X)[order]) >= 0)
+
+
+def test_scores_of_a_mixture_are_calibrated():
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(9000, 3)), rng.normal(8.0, 0.1, size=(1000, 3))])
+    scores = (
+        MixtureOutlierDetector(2, random_state=0).fit(X).score_samples(punched(X, 0.2))
+    )
+    for level in (0.01, 0.1):
+        assert np.mean(scores < np.log(level)) == pytest.approx(level, rel=0.2)
+
+
+def test_a_small_cluster_of_anomalies_is_found():
+    """They have a component of their own, but a thin one."""
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(950, 2)), rng.normal(6.0, 3.0, size=(50, 2))])
+    scores = MixtureOutlierDetector(2, random_state=0).fit(X).score_samples(X)
+    assert roc_auc_score(np.r_[np.zeros(950), np.ones(50)], -scores) > 0.95
+
+
 def test_scores_are_calibrated_with_categories():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.integers(4, size=(5000, 6))).astype(str)

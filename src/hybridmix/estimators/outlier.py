@@ -22,16 +22,17 @@ THRESHOLDS = ("contamination", "f1", "fpr", "recall")
 class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
     r"""Flag rows that a mixture density finds improbable.
 
-    The score of a row is the logarithm of the probability that a component produces a row
-    at least as far out, averaged over the components by their responsibility for the row:
+    The score of a row is the logarithm of the probability that the model itself produces
+    a row of no higher density, with the same columns observed:
 
-    .. math:: s(x) = \log \sum_k p(k \mid x)\, P_k\big(E_k(X) \ge E_k(x)\big)
+    .. math:: s(x) = \log P\big( p(X_o) \le p(x_o) \big)
+              \approx \log \sum_k \alpha_k\,
+              P_k\big( \alpha_k\, p_k(X_o) \le p(x_o) \big)
 
-    The energy :math:`E_k` is half the squared Mahalanobis distance, over the observed
-    columns, plus minus the log probability of the observed categories. For real columns
-    its distribution is a gamma distribution that depends on nothing but the number of
-    columns, so that rows with holes are on the same scale as complete ones; with
-    categories it is the gamma distribution of the same mean and variance.
+    For real columns, :math:`-\log p_k(X_o)` has a gamma distribution that depends on the
+    observed columns only, so that rows with holes are on the same scale as complete ones;
+    with categories it is the gamma distribution of the same mean and variance. Among rows
+    with the same columns observed, the order is that of the densities.
 
     Parameters
     ----------
@@ -155,17 +156,22 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
     def score_samples(self, X: Any) -> FloatArray:
         """Return the score of each row, at most 0; the lower, the more of an outlier.
 
-        The exponential of a score is the share of a component's own rows that are at
-        least as far out, over the columns that the row has.
+        The exponential of a score is the share of the model's own rows that are at most
+        as dense, over the columns that the row has.
         """
         table = self._encode(X)
         model = self.model_
 
         def evaluate(chunk: slice) -> FloatArray:
             prepared = model.family.prepare(table.rows(chunk))
-            posterior = model.evaluate(prepared).component_posterior()
-            energy, mean, variance = model.family.surprise(prepared, model.components)
-            return _log_tail(posterior, energy, mean, variance)
+            evaluation = model.evaluate(prepared)
+            offset, mean, variance = model.family.surprise(
+                prepared, model.components, evaluation.notes
+            )
+            log_mixing = model.log_mixing[:, None]
+            energy = log_mixing - evaluation.log_joint - offset
+            log_tail = _log_tail(energy, mean, variance)
+            return np.minimum(logsumexp(log_mixing + log_tail, axis=0), 0.0)
 
         return np.concatenate(self._map_chunks(table, evaluate))
 
@@ -273,13 +279,11 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
         self.offset_ = float(np.nextafter(-level, np.inf))
 
 
-def _log_tail(
-    posterior: FloatArray, energy: FloatArray, mean: FloatArray, variance: FloatArray
-) -> FloatArray:
-    """Return the log of the mean tail probability of the energies, (n,).
+def _log_tail(energy: FloatArray, mean: FloatArray, variance: FloatArray) -> FloatArray:
+    """Return logs of the probabilities of higher energies.
 
-    The energies have a gamma distribution of the given mean and variance. A row of which
-    nothing is observed has no energy and a tail probability of one.
+    Energies have a gamma distribution of the given mean and variance; where nothing is
+    observed, there is no energy and the probability is one.
     """
     observed = mean > 0
     # Uniform categories surprise by the same amount each; a narrow gamma stands for it.
@@ -290,12 +294,10 @@ def _log_tail(
     tail = gammaincc(shape, x)
     with np.errstate(divide="ignore"):
         log_tail = np.log(tail)
-        # Far out, the tail underflows; this is its asymptotic expansion.
-        far = (shape - 1.0) * np.log(np.maximum(x, 1.0)) - x - gammaln(shape)
-        log_posterior = np.log(posterior)
+    # Far out, the tail underflows; this is its asymptotic expansion.
+    far = (shape - 1.0) * np.log(np.maximum(x, 1.0)) - x - gammaln(shape)
     log_tail = np.where(tail > 1e-290, log_tail, np.minimum(far, np.log(1e-290)))
-    log_tail = np.where(observed, log_tail, 0.0)
-    return np.minimum(logsumexp(log_tail + log_posterior, axis=0), 0.0)
+    return np.where(observed, log_tail, 0.0)
 
 
 def _weighted_quantile(values: FloatArray, weights: FloatArray, share: float) -> float:

@@ -171,16 +171,18 @@ class Family(ABC, Generic[P, S]):
 
     @abstractmethod
     def surprise(
-        self, prepared: Any, parameters: P
+        self, prepared: Any, parameters: P, notes: Any
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Say how far rows are out in each component, and what is usual there.
+        """Describe how log densities of a component's own rows are distributed.
+
+        The energy of a row is minus its log density minus an offset: half its squared
+        Mahalanobis distance, or minus the log probability of its categories.
 
         Returns
         -------
-        energy, mean, variance : ndarray of shape (J, n)
-            The energy of a row, half its squared Mahalanobis distance or minus the log
-            probability of its categories; its mean and variance over rows drawn from
-            the component that have the same columns observed.
+        offset, mean, variance : ndarray of shape (J, n)
+            The offset for the columns that each row has, and mean and variance of the
+            energies of rows drawn from the component with these columns.
         """
 
     @abstractmethod

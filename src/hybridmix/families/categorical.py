@@ -168,9 +168,11 @@ class Categorical(Family[CategoricalParameters, CategoricalStatistics]):
         return bool(codes)
 
     def surprise(
-        self, prepared: sparse.csr_array, parameters: CategoricalParameters
+        self,
+        prepared: sparse.csr_array,
+        parameters: CategoricalParameters,
+        notes: None,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        log_density, _ = self.evaluate(prepared, parameters)
         logs = parameters.log_probabilities
         mean = self._totals(-np.exp(logs) * logs)
         variance = self._totals(np.exp(logs) * logs**2) - mean**2
@@ -180,7 +182,8 @@ class Categorical(Family[CategoricalParameters, CategoricalStatistics]):
         present = sparse.csr_array(
             (prepared.data, column_of[prepared.indices], prepared.indptr), shape=shape
         )
-        return -log_density, (present @ mean.T).T, (present @ variance.T).T
+        offset = np.zeros((len(logs), prepared.shape[0]))
+        return offset, (present @ mean.T).T, (present @ variance.T).T
 
     def concatenate(
         self, parts: list[CategoricalParameters], counts: list[float]

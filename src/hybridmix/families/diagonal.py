@@ -185,18 +185,16 @@ class DiagonalGaussian(Family[DiagonalParameters, DiagonalStatistics]):
         return bool(real)
 
     def surprise(
-        self, prepared: _Features, parameters: DiagonalParameters
+        self, prepared: _Features, parameters: DiagonalParameters, notes: None
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        log_density, _ = self.evaluate(prepared, parameters)
         half_log_volume = 0.5 * (np.log(parameters.variances) + LOG_2PI)
         if prepared.is_masked:
             mask = prepared.values[2 * prepared.n_columns :]
-            energy = -log_density - half_log_volume @ mask
-            mean = np.broadcast_to(0.5 * mask.sum(axis=0), energy.shape)
         else:
-            energy = -log_density - half_log_volume.sum(axis=1, keepdims=True)
-            mean = np.full(energy.shape, 0.5 * prepared.n_columns)
-        return energy, mean, mean
+            mask = np.ones((prepared.n_columns, prepared.values.shape[1]))
+        offset = half_log_volume @ mask
+        mean = np.broadcast_to(0.5 * mask.sum(axis=0), offset.shape)
+        return offset, mean, mean
 
     def concatenate(
         self, parts: list[DiagonalParameters], counts: list[float]

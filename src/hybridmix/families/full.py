@@ -228,22 +228,22 @@ class FullGaussian(Family[FullParameters, FullStatistics]):
         return bool(real)
 
     def surprise(
-        self, prepared: list[RowGroup], parameters: FullParameters
+        self, prepared: list[RowGroup], parameters: FullParameters, notes: list[Any]
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        log_density, notes = self.evaluate(prepared, parameters)
-        shape = log_density.shape
+        n_components = len(parameters.means)
         half_log_determinants = assemble(
             prepared,
             [
                 np.broadcast_to(
-                    group.half_log_determinants(note), (shape[0], len(group.n_observed))
+                    group.half_log_determinants(note),
+                    (n_components, len(group.n_observed)),
                 )
                 for group, note in zip(prepared, notes, strict=True)
             ],
         )
-        mean = 0.5 * assemble(prepared, [group.n_observed for group in prepared])
-        energy = -log_density - half_log_determinants - LOG_2PI * mean
-        return energy, np.broadcast_to(mean, shape), np.broadcast_to(mean, shape)
+        half = 0.5 * assemble(prepared, [group.n_observed for group in prepared])
+        mean = np.broadcast_to(half, half_log_determinants.shape)
+        return half_log_determinants + LOG_2PI * half, mean, mean
 
     def concatenate(
         self, parts: list[FullParameters], counts: list[float]

@@ -170,18 +170,18 @@ class Product(Family[ProductParameters, ProductStatistics]):
         return any(family.reads(real, codes) for family in self.families)
 
     def surprise(
-        self, prepared: list[Any], parameters: ProductParameters
+        self, prepared: list[Any], parameters: ProductParameters, notes: list[Any]
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         triples = [
-            family.surprise(block, factor)
-            for family, block, factor in zip(
-                self.families, prepared, parameters.factors, strict=True
+            family.surprise(block, factor, note)
+            for family, block, factor, note in zip(
+                self.families, prepared, parameters.factors, notes, strict=True
             )
         ]
-        energy, mean, variance = (
+        offset, mean, variance = (
             reduce(np.add, terms) for terms in zip(*triples, strict=True)
         )
-        return energy, mean, variance
+        return offset, mean, variance
 
     def concatenate(
         self, parts: list[ProductParameters], counts: list[float]
