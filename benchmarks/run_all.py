@@ -1,0 +1,74 @@
+"""Run all benchmarks, one after the other."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+
+from common import HERE, add_options, version
+
+SCRIPTS = ["engine", "em", "em_missing", "scaling", "imputation", "outliers"]
+RIVALS = {
+    "pomegranate": "pomegranate",
+    "gmmx": "gmmx",
+    "stepmix": "stepmix",
+    "pyod": "pyod",
+}
+DATA_FILES = [
+    "boston.npz",
+    "glass.npz",
+    "segmentation.npz",
+    "sonar.npz",
+    "phoneme_elena.npz",
+    "ailerons.npz",
+    "adult_train.csv.gz",
+    "breast_cancer_wisconsin_original.csv.gz",
+    "dermatology.csv.gz",
+    "mushroom.csv.gz",
+]
+
+
+def report_what_is_missing(parsed: argparse.Namespace) -> None:
+    missing = [name for name in DATA_FILES if not (parsed.data / name).is_file()]
+    if missing:
+        print(f"Data files missing in {parsed.data}: {', '.join(missing)}")
+        print("Tables that need them are left out; give their folder by --data.")
+    else:
+        print("All data files are there.")
+    absent = [
+        name for name, mod in RIVALS.items() if importlib.util.find_spec(mod) is None
+    ]
+    present = [f"{name} {version(name)}" for name in RIVALS if name not in absent]
+    print(f"Rivals: {', '.join(present) or 'none but scikit-learn'}")
+    if absent:
+        print(f"Rivals not installed, and left out: {', '.join(absent)}")
+    print(flush=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    add_options(parser)
+    parser.add_argument("--only", nargs="+", choices=SCRIPTS, default=SCRIPTS)
+    parsed = parser.parse_args(arguments)
+    report_what_is_missing(parsed)
+    passed = ["--data", str(parsed.data)]
+    passed += ["--results", str(parsed.results)] if parsed.results else []
+    passed += ["--quick"] if parsed.quick else []
+    failed = []
+    for name in parsed.only:
+        print(f"== {name} ==", flush=True)
+        start = time.perf_counter()
+        command = [sys.executable, str(HERE / f"{name}.py"), *passed]
+        if subprocess.run(command, check=False).returncode != 0:
+            failed.append(name)
+        print(f"({name}: {time.perf_counter() - start:.0f} s)\n", flush=True)
+    if failed:
+        sys.exit(f"Failed: {', '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main()
