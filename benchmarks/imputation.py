@@ -40,7 +40,7 @@ from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 from hybridmix import MixtureImputer
 
 SHARE = 0.2
-SEEDS = 5
+SEEDS = 2
 MOST_ROWS = 3000
 # Trees are left out of tables with more cells than this.
 CHEAP_CELLS = 10_000

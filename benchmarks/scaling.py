@@ -7,8 +7,8 @@ exists, and given as a multiple of the table, the table included.
 
 from __future__ import annotations
 
+import gc
 import json
-import resource
 import statistics
 import subprocess
 import sys
@@ -48,16 +48,17 @@ IMPORT_RUNS = 7
 # Memory ---------------------------------------------------------------------------
 
 
-def peak_bytes() -> int:
-    """Return the largest size that this process has had."""
-    try:
-        for line in Path("/proc/self/status").read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+def memory_bytes(name: str) -> int:
+    """Return the present (VmRSS) or largest (VmHWM) size of this process."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) * 1024
+    raise RuntimeError("peak memory can only be measured on Linux")
+
+
+def forget_peak() -> None:
+    """Let the largest size begin anew with the present one."""
+    Path("/proc/self/clear_refs").write_text("5")
 
 
 def table_of(n: int, d: int, k: int) -> np.ndarray:
@@ -109,9 +110,11 @@ def set_up_memory(
     X = table_of(n, d, k)
 
     def measure() -> float:
-        before = peak_bytes()
+        gc.collect()
+        forget_peak()
+        before = memory_bytes("VmRSS")
         run(estimator, X)
-        return 1.0 + (peak_bytes() - before) / X.nbytes
+        return 1.0 + (memory_bytes("VmHWM") - before) / X.nbytes
 
     return measure
 
