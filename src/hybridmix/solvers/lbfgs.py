@@ -14,6 +14,9 @@ from hybridmix.mixture import Mixture, MixtureCoordinates
 from hybridmix.problem import Problem
 from hybridmix.solvers.solution import Solution
 
+# How SciPy says that the largest number of iterations was reached.
+_MOST_ITERATIONS = 1
+
 
 @dataclass(frozen=True)
 class LimitedMemoryBFGS:
@@ -59,58 +62,80 @@ class LimitedMemoryBFGS:
         watch : callable or None
             Looks at the model of the start and of every iteration; stops if True.
         """
-        total = problem.total_weight
-        counts = curvature * total * np.exp(start.log_weights)
+        counts = curvature * problem.total_weight * np.exp(start.log_weights)
         coordinates = MixtureCoordinates(start, counts, self.learn_prior)
-        # One step of the whitened coordinates changes the sum over rows by one half; for
-        # the mean over rows, steps are longer by the root of their number.
-        unit = np.sqrt(total)
-        trace: list[float] = []
-        best = start
-
-        def loss(vector: FloatArray) -> tuple[float, FloatArray]:
-            model = coordinates.mixture(unit * vector)
-            value, statistics = problem.value_and_statistics(model)
-            value += model.log_prior_density()
-            statistics.components.add(model.family.prior_statistics(model.components))
-            gradient = coordinates.gradient(unit * vector, statistics)
-            if not trace:
-                trace.append(value / total)
-            return -value / total, -gradient * (unit / total)
-
-        def look(intermediate_result: Any) -> None:
-            nonlocal best
-            best = coordinates.mixture(unit * intermediate_result.x)
-            trace.append(-float(intermediate_result.fun))
-            if self.verbose and len(trace) % 10 == 1:
-                print(f"  iteration {len(trace) - 1:4d}  mean value {trace[-1]:.6f}")
-            if watch is not None and watch(best):
-                raise StopIteration
-
-        interrupted, converged = False, watch is not None and watch(start)
+        ascent = _Ascent(problem, coordinates, start, watch, self.verbose)
+        interrupted = converged = False
         try:
-            result = minimize(
-                loss,
-                np.zeros(coordinates.size),
-                jac=True,
-                method="L-BFGS-B",
-                callback=look,
-                options={
-                    "maxiter": self.max_iter,
-                    "maxcor": self.memory,
-                    "ftol": self.tol,
-                    "gtol": 0.0,
-                },
-            )
-            # 99: a callback asked to stop; 1: the largest number of iterations.
-            converged = result.status != 1
+            if watch is None or not watch(start):
+                result = minimize(
+                    ascent.loss,
+                    np.zeros(coordinates.size),
+                    jac=True,
+                    method="L-BFGS-B",
+                    callback=ascent.look,
+                    options={
+                        "maxiter": self.max_iter,
+                        "maxcor": self.memory,
+                        "ftol": self.tol,
+                        "gtol": 0.0,
+                    },
+                )
+                converged = result.status != _MOST_ITERATIONS
         except KeyboardInterrupt:
             interrupted = True
         return Solution(
-            best,
-            trace[-1] if trace else float("nan"),
-            trace,
+            ascent.model,
+            ascent.trace[-1] if ascent.trace else float("nan"),
+            ascent.trace,
             converged=converged,
             interrupted=interrupted,
-            n_iter=max(0, len(trace) - 1),
+            n_iter=max(0, len(ascent.trace) - 1),
         )
+
+
+class _Ascent:
+    """What SciPy's minimiser calls: the loss, and a look at every iterate.
+
+    One step of the whitened coordinates changes the sum over rows by one half; for the
+    mean over rows, which is minimised, steps are longer by the root of their number.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        coordinates: MixtureCoordinates,
+        start: Mixture,
+        watch: Callable[[Mixture], bool] | None,
+        verbose: bool,
+    ) -> None:
+        self._problem = problem
+        self._coordinates = coordinates
+        self._watch = watch
+        self._verbose = verbose
+        self._unit = float(np.sqrt(problem.total_weight))
+        self.model = start
+        self.trace: list[float] = []
+
+    def loss(self, vector: FloatArray) -> tuple[float, FloatArray]:
+        """Return minus the mean value with prior, and its gradient."""
+        total = self._problem.total_weight
+        model = self._coordinates.mixture(self._unit * vector)
+        value, statistics = self._problem.value_and_statistics(model)
+        value += model.log_prior_density()
+        statistics.components.add(model.family.prior_statistics(model.components))
+        gradient = self._coordinates.gradient(self._unit * vector, statistics)
+        if not self.trace:
+            self.trace.append(value / total)
+        return -value / total, -gradient * (self._unit / total)
+
+    def look(self, intermediate_result: Any) -> None:
+        """Keep an iterate, and stop if whoever watches says so."""
+        self.model = self._coordinates.mixture(self._unit * intermediate_result.x)
+        self.trace.append(-float(intermediate_result.fun))
+        if self._verbose and len(self.trace) % 10 == 1:
+            print(
+                f"  iteration {len(self.trace) - 1:4d}  mean value {self.trace[-1]:.6f}"
+            )
+        if self._watch is not None and self._watch(self.model):
+            raise StopIteration
