@@ -84,7 +84,7 @@ def set_up_evaluation(
     problem = Problem(dataset, model.family, Likelihood(), model.n_components, pool)
 
     def evaluate() -> object:
-        return problem.value_and_statistics(model)
+        return problem.assess(model)
 
     for _ in range(3):
         evaluate()

@@ -111,6 +111,16 @@ class Poisson(Family[PoissonParameters, PoissonStatistics]):
         rates = np.divide(sums, counts, out=self.target + 0.0 * sums, where=counts > 0)
         return PoissonParameters(np.log(np.maximum(rates, LOWEST_RATE)))
 
+    def expected_statistics(
+        self, parameters: PoissonParameters, counts: np.ndarray
+    ) -> PoissonStatistics:
+        rates = np.exp(parameters.log_rates)
+        filled = np.repeat(counts[:, None], rates.shape[1], axis=1)
+        return PoissonStatistics(filled, filled * rates)
+
+    def proper(self, statistics: PoissonStatistics) -> np.ndarray:
+        return np.all((statistics.counts > 0) & (statistics.first > 0), axis=1)
+
     def start(self, rows: Rows, weights: np.ndarray) -> PoissonParameters:
         # The statistics do not depend on parameters, so that none are needed here.
         ignored = PoissonParameters(np.zeros((len(weights), len(self.target))))
@@ -284,7 +294,7 @@ def fit(family: Family[Any, Any], rows: Rows, n_components: int) -> tuple[Mixtur
     problem = Problem(dataset, family, Likelihood(), n_components, Workers(1))
     solution = ExpectationMaximisation(tol=1e-7).solve(problem, start, generator)
     assert np.diff(solution.trace).min(initial=0.0) > -1e-12, "EM must not lose"
-    log_likelihood = problem.value_and_statistics(solution.model)[0]
+    log_likelihood = problem.assess(solution.model).value
     penalty = solution.model.n_parameters * np.log(rows.n_rows)
     return solution.model, penalty - 2.0 * log_likelihood
 

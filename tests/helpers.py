@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from hybridmix._parallel import Workers
 from hybridmix.data import Dataset, Rows
 from hybridmix.families import (
     Categorical,
@@ -11,6 +12,8 @@ from hybridmix.families import (
     VariancePrior,
 )
 from hybridmix.mixture import Mixture
+from hybridmix.objectives import Likelihood
+from hybridmix.problem import Problem
 
 D, N_CATEGORIES = 5, (3, 2)
 
@@ -88,3 +91,15 @@ def with_nan(rows):
     if rows.observed is not None:
         real[~rows.observed] = np.nan
     return real.T
+
+
+def make_problem(name, missing=0.0, n_patterns=None, n_rows=500, weighted=True):
+    """Rows of two classes, some of them unlabelled, with a mixture near them."""
+    family = families()[name]
+    rows = make_rows(n_rows, missing, n_patterns)
+    rng = np.random.default_rng(0)
+    labels = rng.integers(-1, 2, size=n_rows)
+    weights = rng.random(n_rows) + 0.5 if weighted else None
+    dataset = make_dataset(rows, labels, weights)
+    problem = Problem(dataset, family, Likelihood(0.5), 5, Workers(1))
+    return problem, make_mixture(family, rows)

@@ -9,7 +9,7 @@ import sklearn
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import f1_score, roc_auc_score
+from sklearn.metrics import f1_score, log_loss, roc_auc_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -20,6 +20,8 @@ from hybridmix import (
     MixtureImputer,
     MixtureOutlierDetector,
 )
+from hybridmix.objectives import Margin, ScaledMargin
+from hybridmix.solvers import ExtendedBaumWelch, LimitedMemoryBFGS
 
 
 def punched(X, share, seed=0):
@@ -324,7 +326,7 @@ def test_held_out_rows_choose_the_iterate():
         patience=3,
         random_state=0,
     ).fit(X[:600], y[:600])
-    errors = model.validation_errors_
+    errors = model.history_["validation_error"]
     assert len(errors) == model.n_iter_ + 1
     assert len(errors) - 1 - np.argmin(errors) <= 3
     assert errors.min() < errors[0]
@@ -352,9 +354,140 @@ def test_hybrid_training_with_unlabelled_rows_categories_and_weights():
     assert model.score(frame, y) > 0.7
 
 
+@pytest.mark.parametrize("loss", ["hinge", "ramp", "scaled", "log"])
+@pytest.mark.parametrize("solver", ["lbfgs", "baum-welch"])
+def test_every_loss_by_every_solver(loss, solver, iris):
+    X, y = punched(iris[0], 0.1), iris[1]
+    model = HybridMixtureClassifier(
+        "hybrid", loss=loss, solver=solver, covariance_type="diag", n_steps=15
+    ).fit(X, y)
+    history = model.history_
+    term = "conditional" if loss == "log" else "margin"
+    assert set(history) == {"value", "likelihood", term, "training_error"}
+    assert history[term][-1] > history[term][0]
+    assert history["training_error"][-1] == pytest.approx(1.0 - model.score(X, y))
+    np.testing.assert_array_equal(model.trace_, history["value"])
+
+
+def test_the_likelihood_in_the_history_is_in_the_units_of_the_table(iris):
+    X, y = iris[0] * 100.0, iris[1]
+    model = HybridMixtureClassifier("hybrid", n_steps=3).fit(X, y)
+    log_joint = model.predict_joint_log_proba(X)[np.arange(150), y]
+    assert model.history_["likelihood"][-1] == pytest.approx(log_joint.mean())
+
+
+def test_losses_and_solvers_can_be_objects(iris):
+    X, y = iris
+    options = {"covariance_type": "diag", "margin": 2.0}
+    named = HybridMixtureClassifier("hybrid", n_steps=9, **options).fit(X, y)
+    given = HybridMixtureClassifier(
+        "hybrid",
+        loss=Margin(margin=2.0, width=1.0),
+        solver=LimitedMemoryBFGS(max_iter=9, curvature=11.0),
+        covariance_type="diag",
+    ).fit(X, y)
+    np.testing.assert_array_equal(given.means_, named.means_)
+    published = HybridMixtureClassifier(
+        "margin",
+        loss=ScaledMargin(power=0.1),
+        solver=ExtendedBaumWelch(max_iter=20, monotone=False, factor=10.0),
+        covariance_type="diag",
+    ).fit(X, y)
+    assert published.n_iter_ <= 20
+    assert published.score(X, y) > 0.9
+
+
+def test_wrong_labels_do_not_steer_the_ramp_loss():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 200)
+    X = rng.normal(size=(400, 2)) + 2.0 * y[:, None]
+    noisy = y.copy()
+    noisy[:30] = 1  # wrong, and far on the other side
+    X[:30] -= 6.0
+    scores = {}
+    for loss in ("hinge", "ramp"):
+        model = HybridMixtureClassifier(
+            "margin", loss=loss, margin=1.0, covariance_type="spherical"
+        ).fit(X, noisy)
+        scores[loss] = model.score(X[30:], y[30:])
+    assert scores["ramp"] > scores["hinge"]
+
+
+def test_given_validation_rows_choose_the_iterate():
+    X, y = load_digits(return_X_y=True)
+    options = {"covariance_type": "diag", "patience": 3}
+    model = HybridMixtureClassifier("hybrid", **options)
+    model.fit(X[:600], y[:600], X_val=X[600:900], y_val=y[600:900])
+    errors = model.history_["validation_error"]
+    assert errors.min() == pytest.approx(1.0 - model.score(X[600:900], y[600:900]))
+    assert len(errors) - 1 - np.argmin(errors) <= 3
+    unlabelled = np.where(np.arange(300) % 2, y[600:900], -1)
+    again = HybridMixtureClassifier("hybrid", **options).fit(
+        X[:600], y[:600], X_val=X[600:900], y_val=unlabelled
+    )
+    known = unlabelled >= 0
+    assert again.history_["validation_error"].min() == pytest.approx(
+        1.0 - again.score(X[600:900][known], y[600:900][known])
+    )
+    impatient = HybridMixtureClassifier("hybrid", generalisation_loss=0.0, **options)
+    impatient.fit(X[:600], y[:600], X_val=X[600:900], y_val=y[600:900])
+    assert impatient.n_iter_ <= model.n_iter_
+
+
+@pytest.mark.parametrize(
+    ("X_val", "y_val", "message"),
+    [
+        (None, [0], "must be passed together"),
+        ([[5.0, 3.0, 1.0, 0.2]], [7], "label 7 in row 0"),
+        ([[5.0, 3.0, 1.0, 0.2]], [-1], "y_val has no label"),
+        ([[5.0, 3.0]], [0], "2 features"),
+    ],
+)
+def test_wrong_validation_rows_are_named(X_val, y_val, message, iris):
+    with pytest.raises(ValueError, match=message):
+        HybridMixtureClassifier("hybrid").fit(*iris, X_val=X_val, y_val=y_val)
+
+
+def test_training_goes_on_from_a_fitted_model(iris):
+    X, y = iris
+    options = {"tradeoff": 30.0, "covariance_type": "diag"}
+    short = HybridMixtureClassifier("hybrid", n_steps=10, **options).fit(X, y)
+    longer = HybridMixtureClassifier("hybrid", n_steps=10, init=short, **options)
+    longer.fit(X, y)
+    assert longer.trace_[0] == pytest.approx(short.trace_[-1])
+    assert longer.trace_[-1] > short.trace_[-1]
+
+
+def test_calibration_lowers_the_log_loss_and_keeps_the_labels():
+    X, y = load_digits(return_X_y=True)
+    options = {"tradeoff": 100.0, "covariance_type": "diag", "random_state": 0}
+    plain = HybridMixtureClassifier("hybrid", **options).fit(X[:900], y[:900])
+    calibrated = HybridMixtureClassifier("hybrid", calibrate=True, **options)
+    calibrated.fit(X[:900], y[:900])
+    assert plain.temperature_ == 1.0
+    assert calibrated.temperature_ > 1.5
+    np.testing.assert_array_equal(plain.predict(X), calibrated.predict(X))
+    np.testing.assert_array_equal(plain.score_samples(X), calibrated.score_samples(X))
+    losses = [log_loss(y[900:], m.predict_proba(X[900:])) for m in (plain, calibrated)]
+    assert losses[1] < 0.8 * losses[0]
+    by_validation = HybridMixtureClassifier("hybrid", calibrate=True, **options)
+    by_validation.fit(X[:700], y[:700], X_val=X[700:900], y_val=y[700:900])
+    assert by_validation.temperature_ > 1.5
+
+
+def test_calibration_needs_rows_to_hold_out(iris):
+    few = [0, 50, 100]
+    with pytest.raises(ValueError, match="two labelled rows"):
+        HybridMixtureClassifier(calibrate=True).fit(iris[0][few], iris[1][few])
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"loss": "square"}, "loss='square'"),
+        ({"solver": "adam"}, "solver='adam'"),
+        ({"generalisation_loss": -0.1}, "generalisation_loss=-0.1"),
+        ({"objective": "margin", "loss": "log"}, "objective='conditional'"),
         ({"tradeoff": -1.0}, "tradeoff=-1.0"),
         ({"margin": 0.0}, "margin=0.0"),
         ({"margin": "wide"}, "margin='wide'"),
@@ -365,7 +498,7 @@ def test_hybrid_training_with_unlabelled_rows_categories_and_weights():
 )
 def test_wrong_options_of_discriminative_training_are_named(options, message, iris):
     with pytest.raises(ValueError, match=message):
-        HybridMixtureClassifier("hybrid", **options).fit(*iris)
+        HybridMixtureClassifier(**{"objective": "hybrid", **options}).fit(*iris)
 
 
 # Imputer -------------------------------------------------------------------------------

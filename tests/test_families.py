@@ -160,6 +160,36 @@ def test_m_step_maximises_the_penalised_expected_log_density(name):
 
 
 @pytest.mark.parametrize("name", FAMILIES)
+def test_expected_statistics_lead_back_to_the_parameters(name):
+    family = families(strength=0.0)[name]
+    parameters = family.start(make_rows(300), np.random.default_rng(1).random((3, 300)))
+    expected = family.expected_statistics(parameters, np.full(3, 1e9))
+    again = family.maximise(expected)
+    prepared = family.prepare(make_rows(50, seed=1))
+    np.testing.assert_allclose(
+        family.evaluate(prepared, again)[0], family.evaluate(prepared, parameters)[0]
+    )
+    assert family.proper(expected).all()
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_improper_statistics_are_told(name):
+    family, rows, parameters = setup(name, 0.0, None)
+    n_components = 5
+    far = Rows(rows.real[:, :1] * 100.0, None, rows.codes[:, :1])
+    against = family.prepare(far)
+    notes = family.evaluate(against, parameters)[1]
+    weights = np.zeros((n_components, 1))
+    weights[2] = -0.5
+    statistics = family.expected_statistics(parameters, np.ones(n_components))
+    statistics.add(family.accumulate(against, parameters, weights, notes))
+    proper = family.proper(statistics)
+    assert not proper[2]
+    if name != "tied":
+        assert proper[[0, 1, 3, 4]].all()
+
+
+@pytest.mark.parametrize("name", FAMILIES)
 def test_components_can_be_taken_and_joined_again(name):
     family, rows, parameters = setup(name, 0.25, None)
     parts = [parameters.take(slice(0, 2)), parameters.take(slice(2, 5))]

@@ -6,6 +6,7 @@ fill holes and find outliers, with missing values marginalised exactly.
 
 from hybridmix.estimators import (
     HybridMixtureClassifier,
+    HybridMixtureClassifierCV,
     MixtureDensity,
     MixtureImputer,
     MixtureOutlierDetector,
@@ -16,6 +17,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "HybridMixtureClassifier",
+    "HybridMixtureClassifierCV",
     "MixtureDensity",
     "MixtureImputer",
     "MixtureOutlierDetector",

@@ -34,6 +34,8 @@ from hybridmix.families.categorical import CategoricalParameters
 from hybridmix.families.moments import DiagonalParameters, FullParameters
 from hybridmix.families.product import ProductParameters
 from hybridmix.mixture import Mixture
+from hybridmix.objectives import ConditionalLikelihood, Margin, ScaledMargin
+from hybridmix.solvers import ExtendedBaumWelch, LimitedMemoryBFGS
 
 ESTIMATORS: dict[str, type] = {
     cls.__name__: cls
@@ -49,13 +51,18 @@ RECORDS: dict[str, type] = {
     for cls in (
         Categorical,
         CategoricalParameters,
+        ConditionalLikelihood,
         DiagonalGaussian,
         DiagonalParameters,
+        ExtendedBaumWelch,
         FullGaussian,
         FullParameters,
+        LimitedMemoryBFGS,
+        Margin,
         Mixture,
         Product,
         ProductParameters,
+        ScaledMargin,
         Schema,
         VariancePrior,
     )

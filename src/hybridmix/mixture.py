@@ -216,14 +216,26 @@ def class_posterior(log_joint: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 @dataclass
 class MixtureStatistics:
-    """Weighted component counts (J,) and the statistics of the family."""
+    """What an M-step or a gradient needs to know of the rows.
+
+    Attributes
+    ----------
+    counts : ndarray of shape (J,)
+        Sums of the signed weights of the components.
+    positive : ndarray of shape (J,)
+        Of these, the part of the rows that speak for the component.
+    components : Statistics
+        Of the family.
+    """
 
     counts: FloatArray
+    positive: FloatArray
     components: Any
 
     def add(self, other: MixtureStatistics, components: slice = slice(None)) -> None:
         """Add statistics that concern a run of the components."""
         self.counts[components] += other.counts
+        self.positive[components] += other.positive
         self.components.add(other.components, components)
 
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from hybridmix._chunks import chunk_rows
 from hybridmix._parallel import Workers
-from hybridmix.data.rows import Dataset
+from hybridmix._typing import FloatArray
+from hybridmix.data.rows import UNLABELLED, Dataset
 from hybridmix.families.base import Family
 from hybridmix.mixture import Mixture, MixtureStatistics
 from hybridmix.objectives.base import Objective
@@ -23,6 +24,37 @@ _N_TASKS = 16
 _SMALL = 2_000_000
 # Rearranged rows are kept between evaluations as long as they fit here.
 _KEPT_BYTES = 64 << 20
+
+
+@dataclass
+class Assessment:
+    """What a problem says of a model: sums over the rows.
+
+    Attributes
+    ----------
+    parts : ndarray of shape (P,)
+        The terms of the objective.
+    wrong : float
+        Weight of the labelled rows that the model misclassifies; only objectives that
+        look at rivals tell.
+    statistics : MixtureStatistics
+        Weighted by the derivatives of the objective.
+    """
+
+    parts: FloatArray
+    wrong: float
+    statistics: MixtureStatistics
+
+    @property
+    def value(self) -> float:
+        """The sum of the objective."""
+        return float(self.parts.sum())
+
+    def add(self, other: Assessment, components: slice = slice(None)) -> None:
+        """Add what concerns other rows and a run of the components."""
+        self.parts += other.parts
+        self.wrong += other.wrong
+        self.statistics.add(other.statistics, components)
 
 
 @dataclass(frozen=True)
@@ -75,17 +107,24 @@ class Problem:
         """Sum of the sample weights."""
         return self.dataset.total_weight
 
-    def value_and_statistics(self, model: Mixture) -> tuple[float, MixtureStatistics]:
-        """Return the sum of the objective, and statistics weighted by its derivatives."""
-        total_value = 0.0
-        total = _zero_statistics(model)
+    def assess(self, model: Mixture) -> Assessment:
+        """Sum the objective, and statistics weighted by its derivatives."""
+        total = self._nothing(model)
         views = self._views(model)
-        for value, statistics in self._workers.map(
+        for assessment in self._workers.map(
             lambda task: self._run(task, model, views), self._tasks
         ):
-            total_value += value
-            total.add(statistics)
-        return total_value, total
+            total.add(assessment)
+        return total
+
+    def _nothing(self, model: Mixture) -> Assessment:
+        n_components = model.n_components
+        statistics = MixtureStatistics(
+            np.zeros(n_components),
+            np.zeros(n_components),
+            model.family.zero_statistics(n_components),
+        )
+        return Assessment(np.zeros(len(self.objective.parts)), 0.0, statistics)
 
     def _views(self, model: Mixture) -> dict[int, _View]:
         """Return, for each label, the part of the model that its rows look at."""
@@ -97,35 +136,36 @@ class Problem:
                 views[label] = _View(model.of_class(label), own, label)
         return views
 
-    def _run(
-        self, task: range, model: Mixture, views: dict[int, _View]
-    ) -> tuple[float, MixtureStatistics]:
-        total_value = 0.0
-        total = _zero_statistics(model)
+    def _run(self, task: range, model: Mixture, views: dict[int, _View]) -> Assessment:
+        total = self._nothing(model)
         for number in task:
             view = views[int(self.dataset.labels[self._chunks[number].start])]
-            value, statistics = self._evaluate_chunk(number, view)
-            total_value += value
-            total.add(statistics, view.components)
-        return total_value, total
+            total.add(self._assess_chunk(number, view), view.components)
+        return total
 
-    def _evaluate_chunk(
-        self, number: int, view: _View
-    ) -> tuple[float, MixtureStatistics]:
+    def _assess_chunk(self, number: int, view: _View) -> Assessment:
         chunk, model = self._chunks[number], view.model
         labels = self.dataset.labels[chunk] - view.first_label
         prepared = self._prepared(number)
         evaluation = model.evaluate(prepared)
-        values, weights = self.objective.values_and_weights(evaluation.log_joint, labels)
+        log_joint = evaluation.log_joint
+        values, weights = self.objective.values_and_weights(log_joint, labels)
+        missed = np.zeros(len(labels))
+        if self.objective.needs_rivals and labels[0] != UNLABELLED:
+            missed += log_joint.argmax(axis=0) != labels
         if self.dataset.weights is not None:
             values = values * self.dataset.weights[chunk]
             weights = weights * self.dataset.weights[chunk]
+            missed *= self.dataset.weights[chunk]
         spread = evaluation.spread(weights)
+        counts = np.dot(spread, np.ones(spread.shape[1]))
         statistics = MixtureStatistics(
-            np.dot(spread, np.ones(spread.shape[1])),
+            counts,
+            # Rows of one label: all weights of a component have the same sign.
+            np.maximum(counts, 0.0),
             self._family.accumulate(prepared, model.components, spread, evaluation.notes),
         )
-        return float(values.sum()), statistics
+        return Assessment(values.sum(axis=1), float(missed.sum()), statistics)
 
     def _prepared(self, number: int) -> Any:
         if self._kept is not None and self._kept[number] is not None:
@@ -134,13 +174,6 @@ class Problem:
         if self._kept is not None:
             self._kept[number] = prepared
         return prepared
-
-
-def _zero_statistics(model: Mixture) -> MixtureStatistics:
-    return MixtureStatistics(
-        np.zeros(model.n_components),
-        model.family.zero_statistics(model.n_components),
-    )
 
 
 def _chunks(dataset: Dataset, n_rows: int) -> Iterator[slice]:

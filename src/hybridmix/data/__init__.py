@@ -1,6 +1,6 @@
 """Tables to rows: column types, missing cells, categories, labels."""
 
-from hybridmix.data.labels import encode_labels
+from hybridmix.data.labels import encode_labels, number_labels
 from hybridmix.data.rows import MISSING_CODE, UNLABELLED, Dataset, Rows
 from hybridmix.data.table import Schema, Table, read_table
 
@@ -12,5 +12,6 @@ __all__ = [
     "Schema",
     "Table",
     "encode_labels",
+    "number_labels",
     "read_table",
 ]

@@ -62,6 +62,24 @@ def encode_labels(y: Any, unlabelled: Any = -1) -> tuple[np.ndarray, IntArray]:
     return classes, result
 
 
+def number_labels(y: Any, classes: np.ndarray, unlabelled: Any = -1) -> IntArray:
+    """Return the class numbers of labels that must be among known classes."""
+    labels = column_or_1d(y, warn=True, dtype=None)
+    numbers = {label: number for number, label in enumerate(classes.tolist())}
+    if unlabelled in numbers:
+        unlabelled = None
+    is_unlabelled = _unlabelled_rows(labels, unlabelled)
+    result = np.full(len(labels), UNLABELLED, dtype=np.intp)
+    for row in np.flatnonzero(~is_unlabelled):
+        label = labels[row : row + 1].tolist()[0]
+        if label not in numbers:
+            raise ValueError(
+                f"The label {label!r} in row {row} is none of the classes of training."
+            )
+        result[row] = numbers[label]
+    return result
+
+
 def _unlabelled_rows(labels: np.ndarray, unlabelled: Any) -> BoolArray:
     if labels.dtype.kind == "O":
         missing = np.array([is_missing(v) for v in labels], dtype=bool)

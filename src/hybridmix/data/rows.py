@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -167,6 +168,23 @@ class Dataset:
             rows = np.flatnonzero(self.labels == label)
             held[generator.choice(rows, int(share * len(rows)), replace=False)] = True
         return self._taken(np.flatnonzero(~held)), self._taken(np.flatnonzero(held))
+
+    def folds(
+        self, n_folds: int, generator: np.random.Generator
+    ) -> Iterator[tuple[Dataset, Dataset]]:
+        """Deal out the labelled rows of each class; yield rest and held for each fold.
+
+        The only row of a class is never held.
+        """
+        fold = np.full(self.n_rows, UNLABELLED)
+        for label in np.unique(self.labels[self.labels != UNLABELLED]):
+            rows = generator.permutation(np.flatnonzero(self.labels == label))
+            if len(rows) > 1:
+                fold[rows] = np.arange(len(rows)) % n_folds
+        for number in range(n_folds):
+            held = np.flatnonzero(fold == number)
+            if len(held):
+                yield self._taken(np.flatnonzero(fold != number)), self._taken(held)
 
     def _taken(self, index: IntArray) -> Dataset:
         weights = None if self.weights is None else self.weights[index]

@@ -4,9 +4,11 @@ from hybridmix.estimators.classifier import HybridMixtureClassifier
 from hybridmix.estimators.density import MixtureDensity
 from hybridmix.estimators.imputer import MixtureImputer
 from hybridmix.estimators.outlier import MixtureOutlierDetector
+from hybridmix.estimators.search import HybridMixtureClassifierCV
 
 __all__ = [
     "HybridMixtureClassifier",
+    "HybridMixtureClassifierCV",
     "MixtureDensity",
     "MixtureImputer",
     "MixtureOutlierDetector",

@@ -50,7 +50,7 @@ class MixtureEstimator(BaseEstimator):
     """Base of all estimators; holds no parameters of its own."""
 
     n_components: Any
-    covariance_type: str
+    covariance_type: Any
     covariance_prior: float
     variance_floor: float
     smoothing: float

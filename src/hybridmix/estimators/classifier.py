@@ -6,18 +6,31 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_consistent_length
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length
 
 from hybridmix._parallel import Workers, workers
-from hybridmix._typing import FloatArray, IntArray
-from hybridmix.data import UNLABELLED, Dataset, Schema, encode_labels
-from hybridmix.estimators.base import MixtureEstimator
-from hybridmix.estimators.discriminative import (
-    OBJECTIVES,
-    DiscriminativeTraining,
-    default_margin,
+from hybridmix._typing import FloatArray
+from hybridmix.data import (
+    UNLABELLED,
+    Dataset,
+    Schema,
+    encode_labels,
+    number_labels,
+    read_table,
 )
+from hybridmix.estimators.base import MixtureEstimator
+from hybridmix.estimators.calibration import fitted_temperature
+from hybridmix.estimators.discriminative import (
+    LOSSES,
+    OBJECTIVES,
+    SOLVERS,
+    DiscriminativeTraining,
+    chosen_solver,
+    default_margin,
+    discrimination,
+    log_joint,
+)
+from hybridmix.estimators.joint import MixtureClassifier
 from hybridmix.estimators.training import (
     ClassTrainer,
     Components,
@@ -28,13 +41,16 @@ from hybridmix.estimators.training import (
     weight_of_unlabelled,
     within_class_variances,
 )
-from hybridmix.mixture import Mixture, class_posterior
-from hybridmix.objectives import Likelihood
+from hybridmix.mixture import Mixture
+from hybridmix.objectives import ConditionalLikelihood, Likelihood, Objective
 from hybridmix.problem import Problem
-from hybridmix.solvers import LimitedMemoryBFGS, Solution
+from hybridmix.solvers import ExtendedBaumWelch, LimitedMemoryBFGS, Solution
+
+# Rows are held out in this many folds to fit the temperature of the probabilities.
+_CALIBRATION_FOLDS = 5
 
 
-class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
+class HybridMixtureClassifier(MixtureClassifier):
     r"""A classifier that models each class by a mixture density.
 
     .. math:: p(x, c) = \pi_c \sum_{k=1}^{K_c} \alpha_{ck}\, p(x \mid c, k), \qquad
@@ -47,22 +63,38 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
     ----------
     objective : {"likelihood", "hybrid", "conditional", "margin"}, default="likelihood"
         What training maximises: the likelihood of rows and labels, by EM; the likelihood
-        plus ``tradeoff`` times a large-margin term; the likelihood of the labels given
-        the rows; or the margin term alone. All but the first start from the result of EM
-        and climb by L-BFGS.
+        plus ``tradeoff`` times a discriminative term; the likelihood of the labels given
+        the rows; or the margin term alone. All but the first go on from the result of EM.
     tradeoff : float, default=10.0
-        Weight of the margin term in the hybrid objective. 0 is the likelihood; the
-        larger, the more the model serves classification alone.
+        Weight of the discriminative term in the hybrid objective. 0 is the likelihood;
+        the larger, the more the model serves classification alone.
     margin : float or "auto", default="auto"
         Log margin between the joint densities of the label and of its best rival up to
-        which rows count in the margin term. "auto" is 0.4 for every column.
+        which rows count in the discriminative term. "auto" is 0.4 for every column.
+    loss : {"hinge", "ramp", "scaled", "log"} or Objective, default="hinge"
+        The discriminative term: minus the soft hinge loss of the margin; the same, but
+        bounded for rows far on the wrong side, which makes it robust against wrong
+        labels; the bounded function of Pernkopf and Wohlmayr; or the log probability of
+        the label. An object of `hybridmix.objectives` has its own margin.
+    solver : {"lbfgs", "baum-welch"} or solver, default="lbfgs"
+        How the discriminative objectives are maximised: L-BFGS in whitened coordinates,
+        or extended Baum-Welch steps that never lower the objective. An object of
+        `hybridmix.solvers` has its own number of iterations.
     n_steps : int, default=50
-        Largest number of L-BFGS iterations.
+        Largest number of iterations of this solver.
     validation_fraction : float or None, default=None
         Share of the labelled rows to hold out; the iterate with the fewest errors on
-        them is kept. None trains on all rows, for all steps.
+        them is kept. None trains on all rows, for all steps. Validation rows can also be
+        passed to `fit`.
     patience : int, default=10
-        With held-out rows: stop after so many iterations without fewer errors.
+        With validation rows: stop after so many iterations without fewer errors.
+    generalisation_loss : float or None, default=None
+        With validation rows: stop when the error has risen by this share of the lowest
+        error so far (0.1 for ten per cent).
+    calibrate : bool, default=False
+        Fit a temperature of the class probabilities to validation rows or, if there are
+        none, by five-fold cross-validation, which takes five more fits. Labels and
+        densities stay the same.
     n_components : int, iterable of int or dict, default=1
         Components of each class: a number, numbers from which the Bayesian information
         criterion chooses for each class, or a dictionary from labels to either.
@@ -90,6 +122,7 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
         Categorical columns beside those of type category, object, string or bool.
     init : {"kmeans", "k-means++"} or HybridMixtureClassifier, default="kmeans"
         Where EM begins: k-means within each class, k-means++ centres, or a fitted model.
+        The discriminative objectives go on from a fitted model without EM.
     n_init : int, default=1
         Number of starts for each class; the best result is kept.
     max_iter : int, default=300
@@ -118,7 +151,8 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
     means_, covariances_, category_probabilities_, categories_
         As in `MixtureDensity`, for all components of all classes.
     bic_ : list of dict
-        For each class: the criterion for each number of components that was tried.
+        For each class: the criterion for each number of components that was tried;
+        empty if ``init`` is a fitted model.
     converged_ : bool
         Whether the last solver met its tolerance, before its largest number of
         iterations.
@@ -127,9 +161,12 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
     trace_ : ndarray
         Mean objective of the rows along these iterations, with the log density of the
         priors; empty when EM went class by class.
-    validation_errors_ : ndarray
-        Share of held-out rows misclassified at the start and after each L-BFGS iteration;
-        empty without held-out rows.
+    history_ : dict of str to ndarray
+        What changed along these iterations, from the start: "value", which is `trace_`;
+        the means over the rows of "likelihood" and "margin" or "conditional", as far as
+        they are maximised; "training_error" and "validation_error".
+    temperature_ : float
+        What log densities are divided by to get class probabilities; 1 unless calibrated.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str
@@ -154,9 +191,13 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
         *,
         tradeoff: float = 10.0,
         margin: float | str = "auto",
+        loss: str | Objective = "hinge",
+        solver: str | LimitedMemoryBFGS | ExtendedBaumWelch = "lbfgs",
         n_steps: int = 50,
         validation_fraction: float | None = None,
         patience: int = 10,
+        generalisation_loss: float | None = None,
+        calibrate: bool = False,
         n_components: Components | Mapping[Any, Components] = 1,
         covariance_type: str = "full",
         covariance_prior: float = 1.0,
@@ -177,9 +218,13 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
         self.objective = objective
         self.tradeoff = tradeoff
         self.margin = margin
+        self.loss = loss
+        self.solver = solver
         self.n_steps = n_steps
         self.validation_fraction = validation_fraction
         self.patience = patience
+        self.generalisation_loss = generalisation_loss
+        self.calibrate = calibrate
         self.n_components = n_components
         self.covariance_type = covariance_type
         self.covariance_prior = covariance_prior
@@ -197,7 +242,16 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        X_val: Any = None,
+        y_val: Any = None,
+        sample_weight_val: Any = None,
+    ) -> Self:
         """Fit a mixture to each class.
 
         Parameters
@@ -208,6 +262,9 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
             Labels of any kind; see ``unlabelled`` for rows without one.
         sample_weight : array-like of shape (n,), default=None
             A row of weight two counts like two rows.
+        X_val, y_val, sample_weight_val : array-like, default=None
+            Validation rows, their labels and weights, for the discriminative objectives:
+            the iterate with the fewest errors on them is kept.
 
         Returns
         -------
@@ -229,60 +286,20 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
         check_consistent_length(table.real, labels)
         dataset = Dataset.arrange(table, labels, weights)
         self._check_classes(dataset)
+        validation = self._validation_rows(table.schema, X_val, y_val, sample_weight_val)
+        generator = np.random.default_rng(self._seed())
+        if validation is None and self.validation_fraction and self._discriminates:
+            dataset, validation = self._hold_out(dataset, generator)
         with workers(self.n_jobs) as pool:
-            fits, solution, errors = self._solve(table.schema, dataset, pool)
+            fits, solution = self._solve(
+                table.schema, dataset, validation, self.init, generator, pool
+            )
+            self.temperature_ = self._temperature(
+                table.schema, dataset, validation, solution, generator, pool
+            )
         self.schema_ = table.schema
-        self.validation_errors_ = np.array(errors)
         self._publish_classes(dataset, fits, solution)
         return self
-
-    def predict_joint_log_proba(self, X: Any) -> FloatArray:
-        """Return the joint log densities ``log p(x, c)`` of rows and classes, (n, C)."""
-        return self._log_joint(self._encode(X)).T
-
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Return the class probabilities of each row, (n, C)."""
-        return class_posterior(self._log_joint(self._encode(X)))[1].T
-
-    def predict_log_proba(self, X: Any) -> FloatArray:
-        """Return the logarithms of the class probabilities, (n, C)."""
-        log_joint = self._log_joint(self._encode(X))
-        evidence, _ = class_posterior(log_joint)
-        return (log_joint - evidence).T
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the most probable class of each row."""
-        best = self.predict_joint_log_proba(X).argmax(axis=1)
-        return self.classes_[best]
-
-    def predict_component(self, X: Any) -> IntArray:
-        """Return the most probable component of each row, over all classes.
-
-        ``component_classes_`` tells the class that a component belongs to.
-        """
-        return self._best_component(self._encode(X))
-
-    def sample(
-        self, n_samples: int = 1, random_state: Any = None
-    ) -> tuple[Any, np.ndarray]:
-        """Draw rows and labels from the joint distribution.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-            Number of rows.
-        random_state : int, RandomState or None, default=None
-            None uses the estimator's own.
-
-        Returns
-        -------
-        X : ndarray or data frame of shape (n_samples, d)
-            A table like the one of training.
-        y : ndarray of shape (n_samples,)
-            Labels.
-        """
-        X, components = self._sample_rows(n_samples, random_state)
-        return X, self.classes_[self.component_classes_[components]]
 
     # Training ---------------------------------------------------------------------
 
@@ -294,8 +311,25 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
         check_number("tradeoff", self.tradeoff, 0.0)
         if self.margin != "auto":
             check_number("margin", self.margin, 1e-6)
+        if not isinstance(self.loss, Objective) and self.loss not in LOSSES:
+            raise ValueError(
+                f"loss={self.loss!r} is not one of {', '.join(LOSSES)}, and no object of "
+                "hybridmix.objectives."
+            )
+        if self.objective == "margin" and self.loss == "log":
+            raise ValueError(
+                "loss='log' is not a margin; use objective='conditional' for it alone."
+            )
+        solvers = (LimitedMemoryBFGS, ExtendedBaumWelch)
+        if not isinstance(self.solver, solvers) and self.solver not in SOLVERS:
+            raise ValueError(
+                f"solver={self.solver!r} is not one of {', '.join(SOLVERS)}, and no "
+                "object of hybridmix.solvers."
+            )
         check_number("n_steps", self.n_steps, 1, whole=True)
         check_number("patience", self.patience, 1, whole=True)
+        if self.generalisation_loss is not None:
+            check_number("generalisation_loss", self.generalisation_loss, 0.0)
         if self.validation_fraction is not None:
             check_number("validation_fraction", self.validation_fraction, 0.0, 0.5)
 
@@ -315,40 +349,117 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
     def _learns_prior(self) -> bool:
         return isinstance(self.class_prior, str) and self.class_prior == "empirical"
 
+    @property
+    def _discriminates(self) -> bool:
+        return self.objective != "likelihood"
+
+    def _validation_rows(
+        self, schema: Schema, X: Any, y: Any, sample_weight: Any
+    ) -> Dataset | None:
+        """Encode given validation rows; those without a label tell nothing."""
+        if (X is None) != (y is None):
+            raise ValueError("X_val and y_val must be passed together.")
+        if X is None or not self._discriminates:
+            return None
+        table = schema.encode(read_table(self, X, schema=schema))
+        labels = number_labels(y, self.classes_, self.unlabelled)
+        check_consistent_length(table.real, labels)
+        weights = None
+        if sample_weight is not None:
+            weights = _check_sample_weight(
+                sample_weight, np.empty((table.n_rows, 1)), ensure_non_negative=True
+            )
+        validation = Dataset.arrange(table, labels, weights).labelled()
+        if validation.n_rows == 0:
+            raise ValueError("y_val has no label in a row of positive weight.")
+        return validation
+
+    def _hold_out(
+        self, dataset: Dataset, generator: np.random.Generator
+    ) -> tuple[Dataset, Dataset]:
+        assert self.validation_fraction is not None
+        dataset, validation = dataset.split(self.validation_fraction, generator)
+        if validation.n_rows == 0:
+            raise ValueError(
+                f"validation_fraction={self.validation_fraction} holds out no row: the "
+                "classes have too few labelled rows. Use a larger fraction or None."
+            )
+        return dataset, validation
+
     def _solve(
-        self, schema: Schema, dataset: Dataset, pool: Workers
-    ) -> tuple[list[Fit], Solution, list[float]]:
+        self,
+        schema: Schema,
+        dataset: Dataset,
+        validation: Dataset | None,
+        init: str | MixtureEstimator,
+        generator: np.random.Generator,
+        pool: Workers,
+    ) -> tuple[list[Fit], Solution]:
         """Run EM and, if the objective asks for it, discriminative training."""
-        generator = np.random.default_rng(self._seed())
-        validation = None
-        if self.objective != "likelihood" and self.validation_fraction:
-            dataset, validation = dataset.split(self.validation_fraction, generator)
-            if validation.n_rows == 0:
-                raise ValueError(
-                    f"validation_fraction={self.validation_fraction} holds out no row: "
-                    "the classes have too few labelled rows. Use a larger fraction or "
-                    "None."
-                )
-        fits, solution = self._solve_likelihood(schema, dataset, generator, pool)
-        self._warn_about(solution)
-        if self.objective == "likelihood" or solution.interrupted:
-            return fits, solution, []
-        training = DiscriminativeTraining(
-            self.objective,
-            float(self.tradeoff),
-            self._margin(schema),
-            weight_of_unlabelled(self.unlabelled_weight, dataset),
-            LimitedMemoryBFGS(
-                max_iter=self.n_steps,
-                learn_prior=self._learns_prior,
-                verbose=bool(self.verbose),
-            ),
-            self.patience,
-        )
-        solution, errors = training.solve(dataset, validation, solution.model, pool)
+        fits: list[Fit] = []
+        if self._discriminates and isinstance(init, MixtureEstimator):
+            solution = Solution(self._translated(init, schema), float("nan"))
+        else:
+            fits, solution = self._solve_likelihood(
+                schema, dataset, init, generator, pool
+            )
+            self._warn_about(solution)
+        if not self._discriminates or solution.interrupted:
+            return fits, solution
+        training = self._training(schema, dataset)
+        solution = training.solve(dataset, validation, solution.model, pool)
         if solution.interrupted:
             self._warn_about(solution)
-        return fits, solution, errors
+        return fits, solution
+
+    def _training(self, schema: Schema, dataset: Dataset) -> DiscriminativeTraining:
+        tradeoff = float(self.tradeoff) if self.objective == "hybrid" else None
+        return DiscriminativeTraining(
+            ConditionalLikelihood()
+            if self.objective == "conditional"
+            else discrimination(self.loss, self._margin(schema)),
+            tradeoff,
+            weight_of_unlabelled(self.unlabelled_weight, dataset),
+            chosen_solver(
+                self.solver,
+                self.n_steps,
+                tradeoff,
+                self._learns_prior,
+                bool(self.verbose),
+            ),
+            self.patience,
+            np.inf if self.generalisation_loss is None else self.generalisation_loss,
+        )
+
+    def _temperature(
+        self,
+        schema: Schema,
+        dataset: Dataset,
+        validation: Dataset | None,
+        solution: Solution,
+        generator: np.random.Generator,
+        pool: Workers,
+    ) -> float:
+        """Return the temperature that held-out rows call for."""
+        if not self.calibrate or solution.interrupted or len(self.classes_) == 1:
+            return 1.0
+        held = [(solution.model, validation)] if validation is not None else []
+        if validation is None:
+            # A model that is given as start may have seen the rows that are held out.
+            init = self.init if isinstance(self.init, str) else "kmeans"
+            for rest, part in dataset.folds(_CALIBRATION_FOLDS, generator):
+                _, fold = self._solve(schema, rest, None, init, generator, pool)
+                held.append((fold.model, part))
+        if not held:
+            raise ValueError("calibrate=True needs a class of two labelled rows or more.")
+        weights = None
+        if dataset.weights is not None:
+            weights = np.concatenate([part.weights for _, part in held])
+        return fitted_temperature(
+            np.concatenate([log_joint(model, part) for model, part in held], axis=1),
+            np.concatenate([part.labels for _, part in held]),
+            weights,
+        )
 
     def _margin(self, schema: Schema) -> float:
         if self.margin == "auto":
@@ -359,6 +470,7 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
         self,
         schema: Schema,
         dataset: Dataset,
+        init: str | MixtureEstimator,
         generator: np.random.Generator,
         pool: Workers,
     ) -> tuple[list[Fit], Solution]:
@@ -368,12 +480,12 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
         log_prior = log_class_prior(self.class_prior, labelled, len(self.classes_))
         is_coupled = labelled.n_rows < dataset.n_rows or self.covariance_type == "tied"
         fits: list[Fit] = []
-        if isinstance(self.init, MixtureEstimator):
-            start = self._translated(self.init, schema)
+        if isinstance(init, MixtureEstimator):
+            start = self._translated(init, schema)
         else:
             trainer = self._trainer(schema, variances, generator, pool, is_coupled)
             fits = [
-                self._fit_label(dataset, label, trainer)
+                self._fit_label(dataset, label, init, trainer)
                 for label in range(len(self.classes_))
             ]
             start = self._join(schema, labelled, variances, fits, log_prior)
@@ -384,7 +496,9 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
         problem = Problem(dataset, start.family, objective, start.n_components, pool)
         return fits, self._solver(self._learns_prior).solve(problem, start, generator)
 
-    def _fit_label(self, dataset: Dataset, label: int, trainer: ClassTrainer) -> Fit:
+    def _fit_label(
+        self, dataset: Dataset, label: int, init: str, trainer: ClassTrainer
+    ) -> Fit:
         rows = dataset.of_class(label)
         name = self._name(label)
         wanted: Any = self.n_components
@@ -392,7 +506,7 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
             if self.classes_[label] not in wanted:
                 raise ValueError(f"n_components has no entry for the class {name}.")
             wanted = wanted[self.classes_[label]]
-        return trainer.fit(rows, wanted, self.init, name=f"The class {name}")
+        return trainer.fit(rows, wanted, init, name=f"The class {name}")
 
     def _join(
         self,
@@ -428,16 +542,19 @@ class HybridMixtureClassifier(ClassifierMixin, MixtureEstimator):
             self.bic_.append({k: v + 2.0 * log_volume for k, v in fit.bic.items()})
         self.converged_ = solution.converged
         self.n_iter_ = solution.n_iter
-        self.trace_ = self._trace(dataset, solution)
+        self.history_ = self._history(dataset, solution)
+        self.trace_ = self.history_.get("value", np.empty(0))
         self._publish()
 
-    def _trace(self, dataset: Dataset, solution: Solution) -> FloatArray:
-        """Return the trace in the units of the table; only likelihoods depend on them."""
-        trace = np.array(solution.trace)
-        if self.objective in ("conditional", "margin"):
-            return trace
+    def _history(self, dataset: Dataset, solution: Solution) -> dict[str, FloatArray]:
+        """Return the traces in the units of the table, which likelihoods depend on."""
+        history = {name: np.array(trace) for name, trace in solution.traces.items()}
+        if "likelihood" not in history:
+            return history
         scale = self.schema_.scale
         weight = weight_of_unlabelled(self.unlabelled_weight, dataset)
         log_volume = dataset.labelled().log_volume(scale)
         log_volume += weight * dataset.unlabelled().log_volume(scale)
-        return trace - log_volume / dataset.total_weight
+        for name in ("value", "likelihood"):
+            history[name] = history[name] - log_volume / dataset.total_weight
+        return history

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from hybridmix._chunks import row_chunks
 from hybridmix._parallel import Workers
+from hybridmix._typing import FloatArray
 from hybridmix.data import Dataset
 from hybridmix.mixture import Mixture
 from hybridmix.objectives import (
@@ -16,14 +18,41 @@ from hybridmix.objectives import (
     Likelihood,
     Margin,
     Objective,
+    ScaledMargin,
 )
 from hybridmix.problem import Problem
-from hybridmix.solvers import EarlyStopping, LimitedMemoryBFGS, Solution
+from hybridmix.solvers import (
+    EarlyStopping,
+    ExtendedBaumWelch,
+    LimitedMemoryBFGS,
+    Solution,
+)
 
 OBJECTIVES = ("likelihood", "hybrid", "conditional", "margin")
+LOSSES = ("hinge", "ramp", "scaled", "log")
+SOLVERS = ("lbfgs", "baum-welch")
 # Beside a log margin that grows with the number of columns, as log densities do, the
 # tradeoff can stay the same from table to table.
 _MARGIN_PER_COLUMN = 0.4
+
+
+def default_margin(n_columns: int) -> float:
+    """Return a desired log margin for a table of this many columns."""
+    return _MARGIN_PER_COLUMN * n_columns
+
+
+def discrimination(loss: str | Objective, margin: float) -> Objective:
+    """Return the discriminative term of a loss by name, for a desired log margin."""
+    if isinstance(loss, Objective):
+        return loss
+    if loss == "log":
+        return ConditionalLikelihood()
+    if loss == "scaled":
+        # Its value is flat where the power of the margin exceeds two.
+        return ScaledMargin(power=float(np.log(2.0)) / margin)
+    hinge = Margin(margin=margin, width=0.5 * margin)
+    # Rows that are farther on the wrong side than desired on the right one are given up.
+    return hinge if loss == "hinge" else replace(hinge, largest_loss=2.0 * margin)
 
 
 @dataclass(frozen=True)
@@ -32,72 +61,92 @@ class DiscriminativeTraining:
 
     Attributes
     ----------
-    objective : {"hybrid", "conditional", "margin"}
-        What is maximised.
-    tradeoff : float
-        Weight of the margin term beside the likelihood.
-    margin : float
-        Desired log margin.
+    term : Objective
+        The discriminative term.
+    tradeoff : float or None
+        Its weight beside the likelihood; None for the term alone.
     unlabelled_weight : float
         What an unlabelled row counts in the likelihood.
-    solver : LimitedMemoryBFGS
+    solver : LimitedMemoryBFGS or ExtendedBaumWelch
         Runs from the start.
     patience : int
         Iterations without a lower validation error before stopping.
+    generalisation_loss : float
+        Relative rise of the validation error before stopping.
     """
 
-    objective: str
-    tradeoff: float
-    margin: float
+    term: Objective
+    tradeoff: float | None
     unlabelled_weight: float
-    solver: LimitedMemoryBFGS
+    solver: LimitedMemoryBFGS | ExtendedBaumWelch
     patience: int
-
-    @property
-    def _curvature(self) -> float:
-        """How many times as curved as the likelihood the objective is, roughly."""
-        return 1.0 + self.tradeoff if self.objective == "hybrid" else 1.0
+    generalisation_loss: float
 
     def _objective(self) -> Objective:
-        if self.objective == "conditional":
-            return ConditionalLikelihood()
-        margin = Margin(margin=self.margin, width=0.5 * self.margin)
-        if self.objective == "margin":
-            return margin
-        return Blend(Likelihood(self.unlabelled_weight), margin, self.tradeoff)
+        if self.tradeoff is None:
+            return self.term
+        return Blend(Likelihood(self.unlabelled_weight), self.term, self.tradeoff)
 
     def solve(
         self, dataset: Dataset, validation: Dataset | None, start: Mixture, pool: Workers
-    ) -> tuple[Solution, list[float]]:
-        """Return the solution, and the validation errors of its iterations.
+    ) -> Solution:
+        """Train; with validation rows, keep the model of the lowest error on them.
 
-        With validation rows, the model is the one of the lowest error on them.
+        The traces have the discriminative term without its weight, and the validation
+        error.
         """
-        problem = Problem(
-            dataset, start.family, self._objective(), start.n_components, pool
-        )
+        objective = self._objective()
+        problem = Problem(dataset, start.family, objective, start.n_components, pool)
         if validation is None:
-            return self.solver.solve(problem, start, self._curvature), []
-        stopping = EarlyStopping(
-            lambda model: error_rate(model, validation), self.patience
-        )
-        solution = self.solver.solve(problem, start, self._curvature, stopping)
-        assert stopping.best_model is not None
-        return replace(solution, model=stopping.best_model), stopping.losses
-
-
-def default_margin(n_columns: int) -> float:
-    """Return a desired log margin for a table of this many columns."""
-    return _MARGIN_PER_COLUMN * n_columns
+            solution = self.solver.solve(problem, start)
+        else:
+            stopping = EarlyStopping(
+                lambda model: error_rate(model, validation),
+                self.patience,
+                self.generalisation_loss,
+            )
+            solution = self.solver.solve(problem, start, stopping)
+            solution.traces["validation_error"] = stopping.losses
+            if stopping.best_model is not None:
+                solution = replace(solution, model=stopping.best_model)
+        if self.tradeoff:
+            for name in self.term.parts:
+                trace = solution.traces[name]
+                solution.traces[name] = [value / self.tradeoff for value in trace]
+        return solution
 
 
 def error_rate(model: Mixture, dataset: Dataset) -> float:
     """Return the share of labelled rows that a model misclassifies, by weight."""
-    width = model.family.width(model.n_components, dataset.rows.observed)
+    best = log_joint(model, dataset).argmax(axis=0)
     weights = np.ones(dataset.n_rows) if dataset.weights is None else dataset.weights
-    wrong = 0.0
-    for chunk in row_chunks(dataset.n_rows, width):
-        prepared = model.family.prepare(dataset.rows[chunk])
-        best = model.evaluate(prepared).log_joint.argmax(axis=0)
-        wrong += weights[chunk][best != dataset.labels[chunk]].sum()
-    return wrong / float(weights.sum())
+    return float(weights[best != dataset.labels].sum() / weights.sum())
+
+
+def log_joint(model: Mixture, dataset: Dataset) -> FloatArray:
+    """Return the log joint densities (C, n) of all rows."""
+    width = model.family.width(model.n_components, dataset.rows.observed)
+    parts = [
+        model.evaluate(model.family.prepare(dataset.rows[chunk])).log_joint
+        for chunk in row_chunks(dataset.n_rows, width)
+    ]
+    return np.concatenate(parts, axis=1)
+
+
+def chosen_solver(
+    solver: Any, n_steps: int, tradeoff: float | None, learn_prior: bool, verbose: bool
+) -> LimitedMemoryBFGS | ExtendedBaumWelch:
+    """Return a solver by name, or a given one with the estimator's options."""
+    if not isinstance(solver, str):
+        return replace(solver, learn_prior=learn_prior, verbose=verbose)
+    if solver == "baum-welch":
+        return ExtendedBaumWelch(
+            max_iter=n_steps, learn_prior=learn_prior, verbose=verbose
+        )
+    return LimitedMemoryBFGS(
+        max_iter=n_steps,
+        learn_prior=learn_prior,
+        # Where every row counts in the margin, this is how much it adds.
+        curvature=1.0 + (tradeoff or 0.0),
+        verbose=verbose,
+    )

@@ -120,6 +120,14 @@ class Family(ABC, Generic[P, S]):
         """Return the parameters of highest posterior density (the M-step)."""
 
     @abstractmethod
+    def expected_statistics(self, parameters: P, counts: FloatArray) -> S:
+        """Return the statistics of so many (J,) complete rows, on average."""
+
+    @abstractmethod
+    def proper(self, statistics: S) -> BoolArray:
+        """Tell for which components (J,) signed statistics are those of a density."""
+
+    @abstractmethod
     def start(self, rows: Rows, weights: FloatArray) -> P:
         """Return parameters for rows with given component memberships (J, n)."""
 

@@ -84,6 +84,15 @@ class Categorical(Family[CategoricalParameters, CategoricalStatistics]):
         counts = np.maximum(statistics.counts, 0.0) + self.smoothing
         return CategoricalParameters(np.log(counts / self._spread(self._totals(counts))))
 
+    def expected_statistics(
+        self, parameters: CategoricalParameters, counts: FloatArray
+    ) -> CategoricalStatistics:
+        probabilities = np.exp(parameters.log_probabilities)
+        return CategoricalStatistics(counts[:, None] * probabilities)
+
+    def proper(self, statistics: CategoricalStatistics) -> BoolArray:
+        return np.all(statistics.counts > 0.0, axis=1)
+
     def _totals(self, values: FloatArray) -> FloatArray:
         """Sum over the categories of each column, (J, f)."""
         return np.add.reduceat(values, self.offsets[:-1], axis=1)

@@ -110,6 +110,23 @@ class DiagonalGaussian(Family[DiagonalParameters, DiagonalStatistics]):
             variances = self.prior.posterior_mean(squares, counts, self.prior.variances)
         return DiagonalParameters(means, np.maximum(variances, self.prior.floor))
 
+    def expected_statistics(
+        self, parameters: DiagonalParameters, counts: FloatArray
+    ) -> DiagonalStatistics:
+        means = parameters.means
+        filled = np.repeat(counts[:, None], self.n_columns, axis=1)
+        return DiagonalStatistics(
+            filled, filled * means, filled * (parameters.variances + means**2)
+        )
+
+    def proper(self, statistics: DiagonalStatistics) -> BoolArray:
+        counted = statistics.counts > 0.0
+        divisor = np.where(counted, statistics.counts, 1.0)
+        squares = statistics.second - statistics.first**2 / divisor
+        if self.spherical:
+            squares = squares.sum(axis=1, keepdims=True)
+        return np.all(counted, axis=1) & np.all(squares > 0.0, axis=1)
+
     def start(self, rows: Rows, weights: FloatArray) -> DiagonalParameters:
         # The statistics of independent columns do not depend on the parameters.
         none = np.zeros((len(weights), self.n_columns))

@@ -98,20 +98,46 @@ class FullGaussian(Family[FullParameters, FullStatistics]):
 
     def maximise(self, statistics: FullStatistics) -> FullParameters:
         counts = np.maximum(statistics.counts, 0.0)
-        seen = counts > np.finfo(float).tiny
-        divisor = np.where(seen, counts, 1.0)[:, None]
-        means = np.where(seen[:, None], statistics.first / divisor, 0.0)
-        between = statistics.first[:, :, None] * means[:, None, :]
+        means, scatter = self._centred(statistics)
         if self.tied:
             counts = counts.sum(keepdims=True)
-            between = between.sum(axis=0, keepdims=True)
         covariances = self.prior.posterior_mean(
-            statistics.second - between,
+            scatter,
             counts[:, None, None],
             np.diag(self.prior.variances),
         )
         covariances = 0.5 * (covariances + np.swapaxes(covariances, 1, 2))
         return FullParameters.of(means, raised(covariances, self.prior.floor))
+
+    def _centred(self, statistics: FullStatistics) -> tuple[FloatArray, FloatArray]:
+        """Return means (J, d) and sums of products about them (G, d, d)."""
+        seen = statistics.counts > np.finfo(float).tiny
+        divisor = np.where(seen, statistics.counts, 1.0)[:, None]
+        means = np.where(seen[:, None], statistics.first / divisor, 0.0)
+        between = statistics.first[:, :, None] * means[:, None, :]
+        if self.tied:
+            between = between.sum(axis=0, keepdims=True)
+        return means, statistics.second - between
+
+    def expected_statistics(
+        self, parameters: FullParameters, counts: FloatArray
+    ) -> FullStatistics:
+        result = self.zero_statistics(len(counts))
+        means = parameters.means
+        result.counts += counts
+        result.first += counts[:, None] * means
+        products = parameters.covariances + means[:, :, None] * means[:, None, :]
+        products *= counts[:, None, None]
+        result.second += products.sum(axis=0, keepdims=True) if self.tied else products
+        return result
+
+    def proper(self, statistics: FullStatistics) -> BoolArray:
+        counted = statistics.counts > 0.0
+        if self.tied and not counted.all():
+            return np.zeros(len(counted), dtype=bool)
+        _, scatter = self._centred(statistics)
+        symmetric = 0.5 * (scatter + np.swapaxes(scatter, 1, 2))
+        return counted & (np.linalg.eigvalsh(symmetric)[:, 0] > 0.0)
 
     def start(self, rows: Rows, weights: FloatArray) -> FullParameters:
         rough = DiagonalGaussian(self.prior).start(rows, weights)

@@ -96,6 +96,18 @@ class Product(Family[ProductParameters, ProductStatistics]):
         pairs = zip(self.families, statistics.factors, strict=True)
         return ProductParameters(tuple(family.maximise(s) for family, s in pairs))
 
+    def expected_statistics(
+        self, parameters: ProductParameters, counts: FloatArray
+    ) -> ProductStatistics:
+        pairs = zip(self.families, parameters.factors, strict=True)
+        return ProductStatistics(
+            tuple(f.expected_statistics(p, counts) for f, p in pairs)
+        )
+
+    def proper(self, statistics: ProductStatistics) -> BoolArray:
+        pairs = zip(self.families, statistics.factors, strict=True)
+        return reduce(np.logical_and, (f.proper(s) for f, s in pairs))
+
     def start(self, rows: Rows, weights: FloatArray) -> ProductParameters:
         return ProductParameters(
             tuple(family.start(rows, weights) for family in self.families)

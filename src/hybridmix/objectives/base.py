@@ -20,10 +20,13 @@ class Objective(ABC):
         components of its class are evaluated.
     signed : bool
         Whether weights may be negative, which EM cannot use.
+    parts : tuple of str
+        Names of the terms that sum to the value.
     """
 
     needs_rivals: bool
     signed: bool
+    parts: tuple[str, ...]
 
     @abstractmethod
     def values_and_weights(
@@ -40,9 +43,10 @@ class Objective(ABC):
 
         Returns
         -------
-        values : ndarray of shape (n,)
+        values : ndarray of shape (P, n)
+            The terms of each row's value, one line for each of `parts`.
         weights : ndarray of shape (C, n)
-            Derivatives of each value by the log joint densities of its row.
+            Derivatives of each row's value by the log joint densities of its row.
         """
 
 

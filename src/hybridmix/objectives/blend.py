@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.objectives.base import Objective
 
@@ -36,12 +38,17 @@ class Blend(Objective):
         """Whether either has negative weights."""
         return self.first.signed or self.second.signed
 
+    @property
+    def parts(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The terms of both, those of the second times the tradeoff."""
+        return self.first.parts + self.second.parts
+
     def values_and_weights(
         self, log_joint: FloatArray, labels: IntArray
     ) -> tuple[FloatArray, FloatArray]:
         values, weights = self.first.values_and_weights(log_joint, labels)
         more_values, more_weights = self.second.values_and_weights(log_joint, labels)
         return (
-            values + self.tradeoff * more_values,
+            np.concatenate([values, self.tradeoff * more_values]),
             weights + self.tradeoff * more_weights,
         )

@@ -23,6 +23,7 @@ class ConditionalLikelihood(Objective):
 
     needs_rivals = True
     signed = True
+    parts = ("conditional",)
 
     def values_and_weights(
         self, log_joint: FloatArray, labels: IntArray
@@ -33,4 +34,4 @@ class ConditionalLikelihood(Objective):
         values[rows] = log_joint[own, rows] - evidence
         weights[:, rows] = -posterior
         weights[own, rows] += 1.0
-        return values, weights
+        return values[None], weights

@@ -28,13 +28,14 @@ class Likelihood(Objective):
     unlabelled_weight: float = 1.0
     needs_rivals = False
     signed = False
+    parts = ("likelihood",)
 
     def values_and_weights(
         self, log_joint: FloatArray, labels: IntArray
     ) -> tuple[FloatArray, FloatArray]:
         if len(log_joint) == 1 and labels[0] != UNLABELLED:
             # Rows of one class, evaluated without its rivals: the bulk of a fit.
-            return log_joint[0], np.ones(log_joint.shape)
+            return log_joint, np.ones(log_joint.shape)
         values = np.empty(log_joint.shape[1])
         weights = np.zeros(log_joint.shape)
         labelled, own = labelled_rows(labels)
@@ -45,4 +46,4 @@ class Likelihood(Objective):
             evidence, posterior = class_posterior(log_joint[:, unlabelled])
             values[unlabelled] = self.unlabelled_weight * evidence
             weights[:, unlabelled] = self.unlabelled_weight * posterior
-        return values, weights
+        return values[None], weights

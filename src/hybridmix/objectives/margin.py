@@ -31,6 +31,7 @@ class MarginObjective(Objective):
     sharpness: float = 10.0
     needs_rivals = True
     signed = True
+    parts = ("margin",)
 
     @abstractmethod
     def of_margins(self, margins: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -41,13 +42,13 @@ class MarginObjective(Objective):
     ) -> tuple[FloatArray, FloatArray]:
         values, weights = np.zeros(log_joint.shape[1]), np.zeros(log_joint.shape)
         if len(log_joint) == 1:
-            return values, weights  # a class without rivals has no margin
+            return values[None], weights  # a class without rivals has no margin
         rows, own = labelled_rows(labels)
         margins, rivals = self._margins(log_joint[:, rows], own)
         values[rows], slopes = self.of_margins(margins)
         weights[:, rows] = -slopes * rivals
         weights[own, rows] = slopes
-        return values, weights
+        return values[None], weights
 
     def _margins(
         self, log_joint: FloatArray, labels: IntArray

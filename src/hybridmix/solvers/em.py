@@ -9,7 +9,7 @@ import numpy as np
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.mixture import Mixture, MixtureStatistics, class_posterior
 from hybridmix.problem import Problem
-from hybridmix.solvers.solution import Solution
+from hybridmix.solvers.solution import History, Solution, report
 
 # A component with less than this share of the rows has died.
 _DEAD_SHARE = 1e-8
@@ -54,22 +54,24 @@ class ExpectationMaximisation:
     ) -> Solution:
         """Iterate from a start; an interrupt (Ctrl-C) ends it with what it has."""
         self.check(problem)
-        solution = Solution(start, -np.inf)
+        history = History(problem)
+        solution = Solution(start, -np.inf, history.traces)
         candidate = start
         try:
             for iteration in range(self.max_iter + 1):
-                value, statistics = _penalised(problem, candidate)
+                assessment = problem.assess(candidate)
+                statistics = assessment.statistics
+                value = history.add(assessment, candidate)
                 gain = value - solution.value
                 solution = replace(
                     solution,
                     model=candidate,
                     value=value,
-                    trace=[*solution.trace, value],
                     n_iter=iteration,
                     converged=0.0 <= gain < self.tol,
                 )
-                if self.verbose and iteration % 10 == 0:
-                    print(f"  iteration {iteration:4d}  mean log-likelihood {value:.6f}")
+                if self.verbose:
+                    report(history)
                 if solution.converged:
                     break
                 candidate = maximised(candidate, statistics, self.learn_prior)
@@ -82,11 +84,6 @@ class ExpectationMaximisation:
         except KeyboardInterrupt:
             solution = replace(solution, interrupted=True)
         return solution
-
-
-def _penalised(problem: Problem, model: Mixture) -> tuple[float, MixtureStatistics]:
-    value, statistics = problem.value_and_statistics(model)
-    return (value + model.log_prior_density()) / problem.total_weight, statistics
 
 
 def maximised(

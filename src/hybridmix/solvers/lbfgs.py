@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +10,8 @@ from scipy.optimize import minimize
 
 from hybridmix._typing import FloatArray
 from hybridmix.mixture import Mixture, MixtureCoordinates
-from hybridmix.problem import Problem
-from hybridmix.solvers.solution import Solution
+from hybridmix.problem import Assessment, Problem
+from hybridmix.solvers.solution import History, Solution, Watch, report
 
 # How SciPy says that the largest number of iterations was reached.
 _MOST_ITERATIONS = 1
@@ -30,6 +29,8 @@ class LimitedMemoryBFGS:
         Stop when the mean value per row rises by less, relative to its size.
     learn_prior : bool
         Whether class probabilities are learned, or kept as they are.
+    curvature : float
+        How many times as curved as the likelihood the objective is, roughly.
     memory : int
         Number of steps that the curvature is estimated from.
     verbose : bool
@@ -39,15 +40,12 @@ class LimitedMemoryBFGS:
     max_iter: int = 200
     tol: float = 1e-6
     learn_prior: bool = True
+    curvature: float = 1.0
     memory: int = 10
     verbose: bool = False
 
     def solve(
-        self,
-        problem: Problem,
-        start: Mixture,
-        curvature: float = 1.0,
-        watch: Callable[[Mixture], bool] | None = None,
+        self, problem: Problem, start: Mixture, watch: Watch | None = None
     ) -> Solution:
         """Iterate from a start; an interrupt (Ctrl-C) ends it with what it has.
 
@@ -57,12 +55,10 @@ class LimitedMemoryBFGS:
             What is maximised.
         start : Mixture
             Where to begin; the coordinates are white for the likelihood there.
-        curvature : float
-            How many times as curved as the likelihood the objective is, roughly.
         watch : callable or None
             Looks at the model of the start and of every iteration; stops if True.
         """
-        counts = curvature * problem.total_weight * np.exp(start.log_weights)
+        counts = self.curvature * problem.total_weight * np.exp(start.log_weights)
         coordinates = MixtureCoordinates(start, counts, self.learn_prior)
         ascent = _Ascent(problem, coordinates, start, watch, self.verbose)
         interrupted = converged = False
@@ -86,11 +82,11 @@ class LimitedMemoryBFGS:
             interrupted = True
         return Solution(
             ascent.model,
-            ascent.trace[-1] if ascent.trace else float("nan"),
-            ascent.trace,
+            ascent.value,
+            ascent.history.traces,
             converged=converged,
             interrupted=interrupted,
-            n_iter=max(0, len(ascent.trace) - 1),
+            n_iter=ascent.history.n_iter,
         )
 
 
@@ -106,7 +102,7 @@ class _Ascent:
         problem: Problem,
         coordinates: MixtureCoordinates,
         start: Mixture,
-        watch: Callable[[Mixture], bool] | None,
+        watch: Watch | None,
         verbose: bool,
     ) -> None:
         self._problem = problem
@@ -114,28 +110,31 @@ class _Ascent:
         self._watch = watch
         self._verbose = verbose
         self._unit = float(np.sqrt(problem.total_weight))
+        self._assessments: dict[float, Assessment] = {}
+        self.history = History(problem)
         self.model = start
-        self.trace: list[float] = []
+        self.value = float("nan")
 
     def loss(self, vector: FloatArray) -> tuple[float, FloatArray]:
         """Return minus the mean value with prior, and its gradient."""
-        total = self._problem.total_weight
         model = self._coordinates.mixture(self._unit * vector)
-        value, statistics = self._problem.value_and_statistics(model)
-        value += model.log_prior_density()
+        assessment = self._problem.assess(model)
+        statistics = assessment.statistics
         statistics.components.add(model.family.prior_statistics(model.components))
         gradient = self._coordinates.gradient(self._unit * vector, statistics)
-        if not self.trace:
-            self.trace.append(value / total)
-        return -value / total, -gradient * (self._unit / total)
+        if not self.history.traces["value"]:
+            self.value = self.history.add(assessment, model)
+        loss = -self.history.value(assessment, model)
+        self._assessments[loss] = assessment
+        return loss, -gradient * (self._unit / self._problem.total_weight)
 
     def look(self, intermediate_result: Any) -> None:
         """Keep an iterate, and stop if whoever watches says so."""
         self.model = self._coordinates.mixture(self._unit * intermediate_result.x)
-        self.trace.append(-float(intermediate_result.fun))
-        if self._verbose and len(self.trace) % 10 == 1:
-            print(
-                f"  iteration {len(self.trace) - 1:4d}  mean value {self.trace[-1]:.6f}"
-            )
+        assessment = self._assessments[float(intermediate_result.fun)]
+        self.value = self.history.add(assessment, self.model)
+        self._assessments.clear()
+        if self._verbose:
+            report(self.history)
         if self._watch is not None and self._watch(self.model):
             raise StopIteration

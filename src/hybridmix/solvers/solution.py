@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from hybridmix.mixture import Mixture
+from hybridmix.problem import Assessment, Problem
+
+Watch = Callable[[Mixture], bool]
 
 
 @dataclass(frozen=True)
@@ -18,8 +23,8 @@ class Solution:
         The best model.
     value : float
         Mean objective of the rows, with the log density of the priors.
-    trace : list of float
-        The value at the start and after every iteration.
+    traces : dict of str to list of float
+        What changed from the start over the iterations; see `History`.
     converged : bool
         Whether the tolerance was met.
     interrupted : bool
@@ -32,15 +37,68 @@ class Solution:
 
     model: Mixture
     value: float
-    trace: list[float] = field(default_factory=list)
+    traces: dict[str, list[float]] = field(default_factory=dict)
     converged: bool = False
     interrupted: bool = False
     n_reseeded: int = 0
     n_iter: int = 0
 
+    @property
+    def trace(self) -> list[float]:
+        """The value at the start and after every iteration."""
+        return self.traces.get("value", [])
+
+
+class History:
+    """Collects the traces of a solver.
+
+    Attributes
+    ----------
+    traces : dict of str to list of float
+        "value": mean objective of the rows, with the log density of the priors; the name
+        of every term of the objective: its mean over the rows; "training_error": share of
+        the labelled rows that are misclassified, if the objective looks at rivals.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._total = problem.total_weight
+        self._labelled = problem.dataset.labelled().total_weight
+        self._parts = problem.objective.parts
+        names = ["value", *self._parts]
+        if problem.objective.needs_rivals:
+            names.append("training_error")
+        self.traces: dict[str, list[float]] = {name: [] for name in names}
+
+    @property
+    def n_iter(self) -> int:
+        """Number of iterations after the start."""
+        return max(0, len(self.traces["value"]) - 1)
+
+    def value(self, assessment: Assessment, model: Mixture) -> float:
+        """Return the mean objective of the rows, with the log density of the priors."""
+        return (assessment.value + model.log_prior_density()) / self._total
+
+    def add(self, assessment: Assessment, model: Mixture) -> float:
+        """Note the start or an iteration; return its value."""
+        value = self.value(assessment, model)
+        self.traces["value"].append(value)
+        for name, part in zip(self._parts, assessment.parts, strict=True):
+            self.traces[name].append(float(part) / self._total)
+        if "training_error" in self.traces:
+            share = assessment.wrong / self._labelled if self._labelled else float("nan")
+            self.traces["training_error"].append(share)
+        return value
+
+
+def report(history: History) -> None:
+    """Print the value of every tenth iteration."""
+    if history.n_iter % 10 == 0:
+        value = history.traces["value"][-1]
+        print(f"  iteration {history.n_iter:4d}  mean value {value:.6f}")
+
 
 class EarlyStopping:
-    """Keeps the model of the lowest validation loss, and says when to stop.
+    r"""Keeps the model of the lowest validation loss, and says when to stop.
 
     Parameters
     ----------
@@ -48,6 +106,9 @@ class EarlyStopping:
         Validation loss of a mixture.
     patience : int
         Stop after so many iterations without a lower loss.
+    generalisation_loss : float
+        Stop when the loss has risen by this share of the lowest one so far,
+        :math:`l(t) / \min_{t' \le t} l(t') - 1` (Prechelt 1998).
 
     Attributes
     ----------
@@ -57,9 +118,15 @@ class EarlyStopping:
         The model of the lowest loss.
     """
 
-    def __init__(self, loss: Callable[[Mixture], float], patience: int) -> None:
+    def __init__(
+        self,
+        loss: Callable[[Mixture], float],
+        patience: int,
+        generalisation_loss: float = np.inf,
+    ) -> None:
         self._loss = loss
         self._patience = patience
+        self._generalisation_loss = generalisation_loss
         self.losses: list[float] = []
         self.best_model: Mixture | None = None
 
@@ -69,5 +136,8 @@ class EarlyStopping:
         if not self.losses or loss < min(self.losses):
             self.best_model = model
         self.losses.append(loss)
-        best = self.losses.index(min(self.losses))
-        return len(self.losses) - 1 - best >= self._patience
+        lowest = min(self.losses)
+        waited = len(self.losses) - 1 - self.losses.index(lowest)
+        if waited >= self._patience:
+            return True
+        return waited > 0 and loss - lowest > self._generalisation_loss * lowest

@@ -1,0 +1,71 @@
+"""Prediction from the joint distribution of rows and classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+
+from hybridmix._typing import FloatArray, IntArray
+from hybridmix.estimators.base import MixtureEstimator
+from hybridmix.mixture import class_posterior
+
+
+class MixtureClassifier(ClassifierMixin, MixtureEstimator):
+    """Base of the classifiers: what a fitted joint distribution can tell."""
+
+    classes_: np.ndarray
+    component_classes_: IntArray
+    temperature_: float
+
+    def predict_joint_log_proba(self, X: Any) -> FloatArray:
+        """Return the joint log densities ``log p(x, c)`` of rows and classes, (n, C)."""
+        return self._log_joint(self._encode(X)).T
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the class probabilities of each row, (n, C)."""
+        return class_posterior(self._tempered(X))[1].T
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the logarithms of the class probabilities, (n, C)."""
+        log_joint = self._tempered(X)
+        evidence, _ = class_posterior(log_joint)
+        return (log_joint - evidence).T
+
+    def _tempered(self, X: Any) -> FloatArray:
+        return self._log_joint(self._encode(X)) / self.temperature_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the most probable class of each row."""
+        best = self.predict_joint_log_proba(X).argmax(axis=1)
+        return self.classes_[best]
+
+    def predict_component(self, X: Any) -> IntArray:
+        """Return the most probable component of each row, over all classes.
+
+        ``component_classes_`` tells the class that a component belongs to.
+        """
+        return self._best_component(self._encode(X))
+
+    def sample(
+        self, n_samples: int = 1, random_state: Any = None
+    ) -> tuple[Any, np.ndarray]:
+        """Draw rows and labels from the joint distribution.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of rows.
+        random_state : int, RandomState or None, default=None
+            None uses the estimator's own.
+
+        Returns
+        -------
+        X : ndarray or data frame of shape (n_samples, d)
+            A table like the one of training.
+        y : ndarray of shape (n_samples,)
+            Labels.
+        """
+        X, components = self._sample_rows(n_samples, random_state)
+        return X, self.classes_[self.component_classes_[components]]

@@ -1,0 +1,458 @@
+"""Cross-validated choice of the classifier's parameters."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import time
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    _num_samples,
+    validate_data,
+)
+
+from hybridmix._typing import FloatArray
+from hybridmix.data import UNLABELLED, encode_labels
+from hybridmix.data.columns import as_frame
+from hybridmix.data.holes import punch_holes, random_holes
+from hybridmix.estimators.base import MixtureEstimator
+from hybridmix.estimators.classifier import HybridMixtureClassifier
+from hybridmix.estimators.joint import MixtureClassifier
+from hybridmix.estimators.training import check_number
+
+SEARCHED = ("covariance_type", "n_components", "margin", "tradeoff")
+_BAR_WIDTH = 30
+
+
+@dataclass(frozen=True)
+class _Fold:
+    """Rows to train on and rows to score, as tables of the user's kind."""
+
+    X: Any
+    y: np.ndarray
+    weights: FloatArray | None
+    X_held: Any
+    y_held: np.ndarray
+
+
+@dataclass(frozen=True)
+class _Score:
+    """What one setting reached on one fold."""
+
+    score: float
+    fit_seconds: float
+    score_seconds: float
+
+
+class HybridMixtureClassifierCV(MixtureClassifier):
+    r"""A `HybridMixtureClassifier` whose main parameters are chosen by cross-validation.
+
+    Every combination of ``covariance_type``, ``n_components``, ``margin`` and
+    ``tradeoff`` is scored. Combinations share what they can: EM runs once for each
+    covariance type and number of components, and along ascending tradeoffs each training
+    goes on from the result of the one before. The final model takes the same way through
+    all rows.
+
+    Parameters
+    ----------
+    estimator : HybridMixtureClassifier or None, default=None
+        Has all other options. Its objective is not used: the search is along hybrid
+        objectives, with ``tradeoff=0`` for the likelihood.
+    n_components : sequence, default=(1, 2, 4)
+        Candidates: numbers of components for all classes; dictionaries from labels to
+        numbers; ranges, from which BIC chooses for each class.
+    per_class : bool, default=False
+        After the search, try the numbers among ``n_components`` for one class after the
+        other, and keep what raises the score.
+    covariance_type : sequence of str, default=("full", "diag")
+        Candidates.
+    tradeoff : sequence of float, default=(0, 1, 3, 10, 30, 100)
+        Candidates; 0 is the likelihood.
+    margin : sequence of float or "auto", default=("auto",)
+        Candidates.
+    missing_rate : float, default=0.0
+        Share of the cells of the validation rows that are made missing, completely at
+        random, before they are scored. A large tradeoff that is best for complete rows
+        need not be for rows with holes: choose by what prediction will meet.
+    cv : int, splitter or iterable, default=5
+        Folds of the labelled rows. Unlabelled rows are in all training sets.
+    scoring : str, callable or None, default=None
+        What is maximised; None for the accuracy.
+    n_jobs : int or None, default=None
+        Number of processes, as in scikit-learn: None for one, -1 for all processors.
+    random_state : int, RandomState or None, default=None
+        Seed of the models and of the holes.
+    verbose : int, default=0
+        Show a progress bar if positive.
+
+    Attributes
+    ----------
+    best_estimator_ : HybridMixtureClassifier
+        The model of the best parameters, trained on all rows. All its fitted attributes
+        are those of the search, too.
+    best_params_ : dict
+        The best parameters.
+    best_score_ : float
+        Their mean score over the folds.
+    best_index_ : int
+        Their place in ``cv_results_``.
+    cv_results_ : dict of str to ndarray
+        As of `sklearn.model_selection.GridSearchCV`.
+    scorer_ : callable
+        What scored.
+    n_splits_ : int
+        Number of folds.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from hybridmix import HybridMixtureClassifierCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> search = HybridMixtureClassifierCV(
+    ...     n_components=[1], tradeoff=[0, 10], random_state=0
+    ... ).fit(X, y)
+    >>> len(search.cv_results_["params"])
+    4
+    """
+
+    best_estimator_: HybridMixtureClassifier
+
+    def __init__(
+        self,
+        estimator: HybridMixtureClassifier | None = None,
+        *,
+        n_components: Sequence[Any] = (1, 2, 4),
+        per_class: bool = False,
+        covariance_type: Sequence[str] = ("full", "diag"),
+        tradeoff: Sequence[float] = (0, 1, 3, 10, 30, 100),
+        margin: Sequence[float | str] = ("auto",),
+        missing_rate: float = 0.0,
+        cv: Any = 5,
+        scoring: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.n_components = n_components
+        self.per_class = per_class
+        self.covariance_type = covariance_type
+        self.tradeoff = tradeoff
+        self.margin = margin
+        self.missing_rate = missing_rate
+        self.cv = cv
+        self.scoring = scoring
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None
+    ) -> Self:
+        """Search, and train the best model on all rows.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+            Training table; NaN, None and pandas.NA are missing values.
+        y : array-like of shape (n,)
+            Labels; see ``unlabelled`` of the estimator for rows without one.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows in training; scores do not use them.
+        groups : array-like of shape (n,), default=None
+            Of the rows, for splitters that keep groups together.
+
+        Returns
+        -------
+        self : HybridMixtureClassifierCV
+        """
+        # Imported where they are used, since they take a tenth of a second to load.
+        from sklearn.metrics import check_scoring
+
+        candidates = self._candidates()
+        template = self._template()
+        self.scorer_ = check_scoring(template, self.scoring)
+        if as_frame(X) is None:
+            X = validate_data(self, X, dtype=None, ensure_all_finite=False)
+        folds = self._folds(X, y, sample_weight, groups, template)
+        self.n_splits_ = len(folds)
+        grid = [
+            dict(zip(SEARCHED, values, strict=True))
+            for values in itertools.product(*(candidates[name] for name in SEARCHED))
+        ]
+        results: list[tuple[dict[str, Any], list[_Score]]] = []
+        interrupted = self._search(template, grid, folds, results)
+        if self.per_class and not interrupted:
+            interrupted = self._search_classes(template, candidates, folds, results)
+        self._tabulate(results)
+        if interrupted:
+            warnings.warn(
+                f"Interrupted: the best of {len(results)} settings is kept.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        weights = None if sample_weight is None else np.asarray(sample_weight)
+        path = _path_to(self.best_params_, candidates["tradeoff"])
+        for _, model, _ in _models(template, [path], X, y, weights):
+            self.best_estimator_ = model
+        self._adopt(self.best_estimator_)
+        return self
+
+    # The search ---------------------------------------------------------------------
+
+    def _candidates(self) -> dict[str, list[Any]]:
+        """Return the candidates of each parameter; a single one need not be in a list."""
+        candidates = {}
+        for name in SEARCHED:
+            given = getattr(self, name)
+            is_single = isinstance(given, str | dict) or not isinstance(given, Iterable)
+            candidates[name] = [given] if is_single else list(given)
+            if not candidates[name]:
+                raise ValueError(f"{name} is empty: there is nothing to choose from.")
+        for value in candidates["tradeoff"]:
+            check_number("tradeoff", value, 0.0)
+        check_number("missing_rate", self.missing_rate, 0.0, 0.99)
+        return candidates
+
+    def _template(self) -> HybridMixtureClassifier:
+        given = HybridMixtureClassifier() if self.estimator is None else self.estimator
+        if not isinstance(given, HybridMixtureClassifier):
+            raise TypeError(
+                "estimator must be a HybridMixtureClassifier, not a "
+                f"{type(given).__name__}."
+            )
+        if isinstance(given.init, MixtureEstimator):
+            raise ValueError(
+                "The estimator has a fitted model as init, but every setting of a "
+                "search has its own start."
+            )
+        template = clone(given).set_params(verbose=0)
+        if self.random_state is not None:
+            template.set_params(random_state=self._seed())
+        return template
+
+    def _folds(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, template: Any
+    ) -> list[_Fold]:
+        """Split the labelled rows; every training set has all unlabelled ones."""
+        from sklearn.model_selection import check_cv
+
+        labels = np.asarray(y)
+        classes, numbers = encode_labels(y, template.unlabelled)
+        if len(numbers) != _num_samples(X):
+            raise ValueError(
+                f"Found input variables with inconsistent numbers of samples: "
+                f"{[_num_samples(X), len(numbers)]}"
+            )
+        weights = None
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, np.empty((len(labels), 1)))
+        labelled = np.flatnonzero(numbers != UNLABELLED)
+        unlabelled = np.flatnonzero(numbers == UNLABELLED)
+        splitter = check_cv(self.cv, numbers[labelled], classifier=True)
+        kept_groups = None if groups is None else np.asarray(groups)[labelled]
+        generator = np.random.default_rng(self._seed())
+        folds = []
+        for rest, held in splitter.split(labelled, numbers[labelled], kept_groups):
+            train = np.sort(np.concatenate([labelled[rest], unlabelled]))
+            X_held = _safe_indexing(X, labelled[held])
+            if self.missing_rate:
+                shape = (len(held), np.shape(X)[1])
+                holes = random_holes(shape, self.missing_rate, generator)
+                X_held = punch_holes(X_held, holes)
+            folds.append(
+                _Fold(
+                    _safe_indexing(X, train),
+                    labels[train],
+                    None if weights is None else weights[train],
+                    X_held,
+                    classes[numbers[labelled[held]]],
+                )
+            )
+        return folds
+
+    def _search(
+        self,
+        template: HybridMixtureClassifier,
+        settings: list[dict[str, Any]],
+        folds: list[_Fold],
+        results: list[tuple[dict[str, Any], list[_Score]]],
+    ) -> bool:
+        """Score settings on all folds and append what is complete.
+
+        Returns whether the user stopped it before the end.
+        """
+        from sklearn.utils.parallel import Parallel, delayed
+
+        bundles = _bundles(settings)
+        tasks = [(bundle, fold) for bundle in bundles for fold in folds]
+        parallel = Parallel(n_jobs=self.n_jobs, return_as="generator")
+        scores = parallel(
+            delayed(_score_bundle)(template, bundle, fold, self.scorer_)
+            for bundle, fold in tasks
+        )
+        done: list[list[_Score]] = []
+        try:
+            for finished in scores:
+                done.append(finished)
+                if self.verbose:
+                    _show_progress(len(done), len(tasks))
+        except KeyboardInterrupt:
+            if len(done) < len(folds):
+                raise
+        for number, bundle in enumerate(bundles):
+            own = done[number * len(folds) : (number + 1) * len(folds)]
+            if len(own) == len(folds):
+                flat = itertools.chain.from_iterable(bundle)
+                results.extend(zip(flat, map(list, zip(*own, strict=True)), strict=True))
+        return len(done) < len(tasks)
+
+    def _search_classes(
+        self,
+        template: HybridMixtureClassifier,
+        candidates: dict[str, list[Any]],
+        folds: list[_Fold],
+        results: list[tuple[dict[str, Any], list[_Score]]],
+    ) -> bool:
+        """Change the number of components of one class after the other."""
+        numbers = [
+            k for k in candidates["n_components"] if isinstance(k, int | np.integer)
+        ]
+        classes = np.unique(np.concatenate([fold.y_held for fold in folds])).tolist()
+        for label in classes:
+            best, _ = max(results, key=lambda result: _mean_score(result[1]))
+            present = best["n_components"]
+            if isinstance(present, int | np.integer):
+                present = dict.fromkeys(classes, int(present))
+            if not isinstance(present, dict):
+                return False  # BIC has chosen for each class already
+            changed = [
+                {**best, "n_components": {**present, label: k}}
+                for k in numbers
+                if k != present[label]
+            ]
+            # They need the way to their tradeoff, without its stations in the results.
+            ways = [_path_to(params, candidates["tradeoff"]) for params in changed]
+            found: list[tuple[dict[str, Any], list[_Score]]] = []
+            if self._search(template, [s for way in ways for s in way], folds, found):
+                return True
+            results.extend(result for result in found if result[0] in changed)
+        return False
+
+    def _tabulate(self, results: list[tuple[dict[str, Any], list[_Score]]]) -> None:
+        """Set the attributes that tell how the settings did."""
+        scores = np.array([[s.score for s in own] for _, own in results])
+        means = scores.mean(axis=1)
+        table: dict[str, Any] = {"params": [params for params, _ in results]}
+        for name in SEARCHED:
+            column = np.ma.MaskedArray(np.empty(len(results), dtype=object), mask=False)
+            for row, (params, _) in enumerate(results):
+                column[row] = params[name]
+            table[f"param_{name}"] = column
+        for fold, column in enumerate(scores.T):
+            table[f"split{fold}_test_score"] = column
+        table["mean_test_score"] = means
+        table["std_test_score"] = scores.std(axis=1)
+        worst_last = np.where(np.isnan(means), -np.inf, means)
+        better = worst_last[None, :] > worst_last[:, None]
+        table["rank_test_score"] = 1 + better.sum(axis=1, dtype=np.int32)
+        for name, seconds in (
+            ("fit_time", [[s.fit_seconds for s in own] for _, own in results]),
+            ("score_time", [[s.score_seconds for s in own] for _, own in results]),
+        ):
+            table[f"mean_{name}"] = np.mean(seconds, axis=1)
+            table[f"std_{name}"] = np.std(seconds, axis=1)
+        self.cv_results_ = table
+        self.best_index_ = int(table["rank_test_score"].argmin())
+        self.best_params_ = results[self.best_index_][0]
+        self.best_score_ = float(means[self.best_index_])
+
+    def _adopt(self, model: HybridMixtureClassifier) -> None:
+        """Take over what the best model has learned, and predict like it."""
+        for name, value in vars(model).items():
+            if name.endswith("_") and not name.startswith("_"):
+                setattr(self, name, value)
+
+
+# Settings and paths ---------------------------------------------------------------------
+
+
+def _bundles(settings: list[dict[str, Any]]) -> list[list[list[dict[str, Any]]]]:
+    """Group settings that share EM, and in them paths along ascending tradeoffs."""
+    bundles: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for params in settings:
+        start = repr((params["covariance_type"], params["n_components"]))
+        paths = bundles.setdefault(start, {})
+        paths.setdefault(repr(params["margin"]), []).append(params)
+    return [
+        [sorted(path, key=lambda params: params["tradeoff"]) for path in paths.values()]
+        for paths in bundles.values()
+    ]
+
+
+def _path_to(params: dict[str, Any], tradeoffs: list[float]) -> list[dict[str, Any]]:
+    """Return the settings of smaller tradeoffs, in ascending order, and the last one."""
+    below = sorted(value for value in set(tradeoffs) if value < params["tradeoff"])
+    return [{**params, "tradeoff": value} for value in [*below, params["tradeoff"]]]
+
+
+def _models(
+    template: HybridMixtureClassifier,
+    paths: list[list[dict[str, Any]]],
+    X: Any,
+    y: Any,
+    weights: FloatArray | None,
+) -> Iterator[tuple[dict[str, Any], HybridMixtureClassifier, float]]:
+    """Train all settings of a bundle; yield setting, model and seconds.
+
+    The paths begin with the same EM, and each model goes on from the one before it.
+    """
+    began = time.perf_counter()
+    start = clone(template).set_params(**paths[0][0])
+    start.set_params(objective="likelihood", calibrate=False).fit(X, y, weights)
+    for path in paths:
+        before = start
+        for params in path:
+            objective = "hybrid" if params["tradeoff"] else "likelihood"
+            model = clone(template).set_params(**params, objective=objective)
+            before = model.set_params(init=before).fit(X, y, weights)
+            model.set_params(init=template.init)
+            yield params, model, time.perf_counter() - began
+            began = time.perf_counter()
+
+
+def _score_bundle(
+    template: HybridMixtureClassifier,
+    paths: list[list[dict[str, Any]]],
+    fold: _Fold,
+    scorer: Any,
+) -> list[_Score]:
+    scores = []
+    with warnings.catch_warnings():
+        # Settings that do not suit the table show in their scores.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for _, model, seconds in _models(template, paths, fold.X, fold.y, fold.weights):
+            began = time.perf_counter()
+            score = float(scorer(model, fold.X_held, fold.y_held))
+            scores.append(_Score(score, seconds, time.perf_counter() - began))
+    return scores
+
+
+def _mean_score(scores: list[_Score]) -> float:
+    return float(np.mean([score.score for score in scores]))
+
+
+def _show_progress(done: int, total: int) -> None:
+    filled = _BAR_WIDTH * done // total
+    bar = "#" * filled + "." * (_BAR_WIDTH - filled)
+    end = "\n" if done == total else ""
+    print(f"\r[{bar}] {done}/{total}", end=end, file=sys.stderr, flush=True)
