@@ -101,6 +101,11 @@ class Dataset:
         return self.rows.n_rows
 
     @property
+    def filled_weights(self) -> FloatArray:
+        """The sample weights, also when all are one."""
+        return np.ones(self.n_rows) if self.weights is None else self.weights
+
+    @property
     def total_weight(self) -> float:
         """Sum of the sample weights."""
         return float(self.n_rows) if self.weights is None else float(self.weights.sum())
@@ -139,7 +144,7 @@ class Dataset:
 
     def log_volume(self, scale: FloatArray) -> float:
         """Return by how much scaling the columns raised the log-likelihood."""
-        weights = np.ones(self.n_rows) if self.weights is None else self.weights
+        weights = self.filled_weights
         observed = self.rows.observed
         if observed is None:
             return float(weights.sum() * np.log(scale).sum())

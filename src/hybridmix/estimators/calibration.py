@@ -13,7 +13,7 @@ _LOG_RANGE = (-3.0, 7.0)
 
 
 def fitted_temperature(
-    log_joint: FloatArray, labels: IntArray, weights: FloatArray | None = None
+    log_joint: FloatArray, labels: IntArray, weights: FloatArray
 ) -> float:
     r"""Return the temperature of highest conditional likelihood.
 
@@ -27,7 +27,7 @@ def fitted_temperature(
         Of rows that the model was not trained on.
     labels : ndarray of shape (n,)
         Their class numbers.
-    weights : ndarray of shape (n,) or None
+    weights : ndarray of shape (n,)
         Their sample weights.
     """
     rows = np.arange(len(labels))

@@ -21,10 +21,8 @@ from hybridmix.data import (
 from hybridmix.estimators.base import MixtureEstimator
 from hybridmix.estimators.calibration import fitted_temperature
 from hybridmix.estimators.discriminative import (
-    LOSSES,
-    OBJECTIVES,
-    SOLVERS,
     DiscriminativeTraining,
+    check_discrimination,
     chosen_solver,
     default_margin,
     discrimination,
@@ -35,7 +33,6 @@ from hybridmix.estimators.training import (
     ClassTrainer,
     Components,
     Fit,
-    check_number,
     joined_solution,
     log_class_prior,
     weight_of_unlabelled,
@@ -270,7 +267,7 @@ class HybridMixtureClassifier(MixtureClassifier):
         -------
         self : HybridMixtureClassifier
         """
-        self._check_objective()
+        check_discrimination(self)
         if not isinstance(self.init, str | MixtureEstimator):
             raise ValueError(
                 "init must be a method or a fitted HybridMixtureClassifier; centres do "
@@ -303,36 +300,6 @@ class HybridMixtureClassifier(MixtureClassifier):
 
     # Training ---------------------------------------------------------------------
 
-    def _check_objective(self) -> None:
-        if self.objective not in OBJECTIVES:
-            raise ValueError(
-                f"objective={self.objective!r} is not one of {', '.join(OBJECTIVES)}."
-            )
-        check_number("tradeoff", self.tradeoff, 0.0)
-        if self.margin != "auto":
-            check_number("margin", self.margin, 1e-6)
-        if not isinstance(self.loss, Objective) and self.loss not in LOSSES:
-            raise ValueError(
-                f"loss={self.loss!r} is not one of {', '.join(LOSSES)}, and no object of "
-                "hybridmix.objectives."
-            )
-        if self.objective == "margin" and self.loss == "log":
-            raise ValueError(
-                "loss='log' is not a margin; use objective='conditional' for it alone."
-            )
-        solvers = (LimitedMemoryBFGS, ExtendedBaumWelch)
-        if not isinstance(self.solver, solvers) and self.solver not in SOLVERS:
-            raise ValueError(
-                f"solver={self.solver!r} is not one of {', '.join(SOLVERS)}, and no "
-                "object of hybridmix.solvers."
-            )
-        check_number("n_steps", self.n_steps, 1, whole=True)
-        check_number("patience", self.patience, 1, whole=True)
-        if self.generalisation_loss is not None:
-            check_number("generalisation_loss", self.generalisation_loss, 0.0)
-        if self.validation_fraction is not None:
-            check_number("validation_fraction", self.validation_fraction, 0.0, 0.5)
-
     def _name(self, label: int) -> str:
         """Name a class in a message."""
         return repr(self.classes_[label : label + 1].tolist()[0])
@@ -359,7 +326,7 @@ class HybridMixtureClassifier(MixtureClassifier):
         """Encode given validation rows; those without a label tell nothing."""
         if (X is None) != (y is None):
             raise ValueError("X_val and y_val must be passed together.")
-        if X is None or not self._discriminates:
+        if X is None:
             return None
         table = schema.encode(read_table(self, X, schema=schema))
         labels = number_labels(y, self.classes_, self.unlabelled)
@@ -452,13 +419,10 @@ class HybridMixtureClassifier(MixtureClassifier):
                 held.append((fold.model, part))
         if not held:
             raise ValueError("calibrate=True needs a class of two labelled rows or more.")
-        weights = None
-        if dataset.weights is not None:
-            weights = np.concatenate([part.weights for _, part in held])
         return fitted_temperature(
             np.concatenate([log_joint(model, part) for model, part in held], axis=1),
             np.concatenate([part.labels for _, part in held]),
-            weights,
+            np.concatenate([part.filled_weights for _, part in held]),
         )
 
     def _margin(self, schema: Schema) -> float:

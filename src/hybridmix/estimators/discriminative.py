@@ -11,6 +11,7 @@ from hybridmix._chunks import row_chunks
 from hybridmix._parallel import Workers
 from hybridmix._typing import FloatArray
 from hybridmix.data import Dataset
+from hybridmix.estimators.training import check_number
 from hybridmix.mixture import Mixture
 from hybridmix.objectives import (
     Blend,
@@ -34,6 +35,39 @@ SOLVERS = ("lbfgs", "baum-welch")
 # Beside a log margin that grows with the number of columns, as log densities do, the
 # tradeoff can stay the same from table to table.
 _MARGIN_PER_COLUMN = 0.4
+
+
+def check_discrimination(estimator: Any) -> None:
+    """Refuse options of discriminative training that make no sense."""
+    objective, loss, solver = estimator.objective, estimator.loss, estimator.solver
+    if objective not in OBJECTIVES:
+        raise ValueError(
+            f"objective={objective!r} is not one of {', '.join(OBJECTIVES)}."
+        )
+    if not isinstance(loss, Objective) and loss not in LOSSES:
+        raise ValueError(
+            f"loss={loss!r} is not one of {', '.join(LOSSES)}, and no object of "
+            "hybridmix.objectives."
+        )
+    if objective == "margin" and loss == "log":
+        raise ValueError(
+            "loss='log' is not a margin; use objective='conditional' for it alone."
+        )
+    solvers = (LimitedMemoryBFGS, ExtendedBaumWelch)
+    if not isinstance(solver, solvers) and solver not in SOLVERS:
+        raise ValueError(
+            f"solver={solver!r} is not one of {', '.join(SOLVERS)}, and no object of "
+            "hybridmix.solvers."
+        )
+    check_number("tradeoff", estimator.tradeoff, 0.0)
+    if estimator.margin != "auto":
+        check_number("margin", estimator.margin, 1e-6)
+    check_number("n_steps", estimator.n_steps, 1, whole=True)
+    check_number("patience", estimator.patience, 1, whole=True)
+    if estimator.generalisation_loss is not None:
+        check_number("generalisation_loss", estimator.generalisation_loss, 0.0)
+    if estimator.validation_fraction is not None:
+        check_number("validation_fraction", estimator.validation_fraction, 0.0, 0.5)
 
 
 def default_margin(n_columns: int) -> float:
@@ -119,7 +153,7 @@ class DiscriminativeTraining:
 def error_rate(model: Mixture, dataset: Dataset) -> float:
     """Return the share of labelled rows that a model misclassifies, by weight."""
     best = log_joint(model, dataset).argmax(axis=0)
-    weights = np.ones(dataset.n_rows) if dataset.weights is None else dataset.weights
+    weights = dataset.filled_weights
     return float(weights[best != dataset.labels].sum() / weights.sum())
 
 

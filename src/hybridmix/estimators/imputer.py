@@ -170,7 +170,7 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):
     def _bootstrap(self, dataset: Dataset, n_models: int) -> list[Mixture]:
         """Refit to bootstrap samples, each from the mixture of all rows."""
         generator = np.random.default_rng([self._seed(), 1])
-        weights = np.ones(dataset.n_rows) if dataset.weights is None else dataset.weights
+        weights = dataset.filled_weights
         models = []
         with workers(self.n_jobs) as pool:
             for _ in range(n_models):

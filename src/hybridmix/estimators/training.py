@@ -198,12 +198,12 @@ def component_range(n_components: Components) -> list[int]:
 
 def within_class_variances(dataset: Dataset) -> FloatArray:
     """Return the pooled variances of the real columns within the labelled classes."""
-    rows, weights = dataset.rows, dataset.weights
+    rows, weights = dataset.rows, dataset.filled_weights
     d = rows.real.shape[0]
     squares, counts = np.zeros(d), np.zeros(d)
     for label in np.unique(dataset.labels):
         here = slice(*np.searchsorted(dataset.labels, [label, label + 1]))
-        weight = np.ones(here.stop - here.start) if weights is None else weights[here]
+        weight = weights[here]
         for i in range(d):
             w = weight if rows.observed is None else weight * rows.observed[i, here]
             count = w.sum()

@@ -157,5 +157,4 @@ def _candidate_rows(
         index = np.arange(dataset.n_rows)
     if len(index) > _RESEED_ROWS:
         index = np.sort(generator.choice(index, _RESEED_ROWS, replace=False))
-    weights = np.ones(len(index)) if dataset.weights is None else dataset.weights[index]
-    return index, weights
+    return index, dataset.filled_weights[index]

@@ -99,11 +99,10 @@ def _nearest(rows: Rows, centres: FloatArray) -> IntArray:
 def _sample(
     dataset: Dataset, generator: np.random.Generator
 ) -> tuple[IntArray, FloatArray]:
-    weights = dataset.weights
     index = np.arange(dataset.n_rows)
     if len(index) > MOST_ROWS:
         index = np.sort(generator.choice(index, MOST_ROWS, replace=False))
-    return index, np.ones(len(index)) if weights is None else weights[index]
+    return index, dataset.filled_weights[index]
 
 
 def as_points(rows: Rows, weights: FloatArray) -> FloatArray:
