@@ -130,10 +130,6 @@ class Poisson(Family[PoissonParameters, PoissonStatistics]):
         log_rates = parameters.log_rates
         return self.strength * float(np.sum(self.target * log_rates - np.exp(log_rates)))
 
-    def prior_statistics(self, parameters: PoissonParameters) -> PoissonStatistics:
-        counts = np.full(parameters.log_rates.shape, self.strength)
-        return PoissonStatistics(counts, counts * self.target)
-
     def collapsed(self, parameters: PoissonParameters) -> np.ndarray:
         # A probability is at most one: there is no point to shrink to.
         return np.zeros(len(parameters.log_rates), dtype=bool)
@@ -141,7 +137,7 @@ class Poisson(Family[PoissonParameters, PoissonStatistics]):
     def coordinates(
         self, start: PoissonParameters, counts: np.ndarray
     ) -> PoissonCoordinates:
-        return PoissonCoordinates(start, counts)
+        return PoissonCoordinates(self, start, counts)
 
     def n_parameters(self, n_components: int) -> int:
         return n_components * len(self.target)
@@ -213,7 +209,10 @@ class PoissonCoordinates(Coordinates[PoissonParameters, PoissonStatistics]):
     A log rate has the information :math:`n \lambda` when the component has ``n`` rows.
     """
 
-    def __init__(self, start: PoissonParameters, counts: np.ndarray) -> None:
+    def __init__(
+        self, family: Poisson, start: PoissonParameters, counts: np.ndarray
+    ) -> None:
+        self._family = family
         self._start = start.log_rates
         information = np.maximum(counts, 1.0)[:, None] * np.exp(self._start)
         self._step = 1.0 / np.sqrt(np.maximum(information, 1.0))
@@ -227,6 +226,11 @@ class PoissonCoordinates(Coordinates[PoissonParameters, PoissonStatistics]):
     def gradient(self, vector: np.ndarray, statistics: PoissonStatistics) -> np.ndarray:
         rates = np.exp(self.parameters(vector).log_rates)
         return ((statistics.first - statistics.counts * rates) * self._step).ravel()
+
+    def prior_gradient(self, vector: np.ndarray) -> np.ndarray:
+        rates = np.exp(self.parameters(vector).log_rates)
+        slope = self._family.strength * (self._family.target - rates)
+        return (slope * self._step).ravel()
 
 
 # Checks -------------------------------------------------------------------------------
@@ -257,9 +261,9 @@ def largest_gradient_error(family: Poisson, rows: Rows) -> float:
     vector = generator.normal(size=coordinates.size)
     parameters = coordinates.parameters(vector)
     _, notes = family.evaluate(prepared, parameters)
-    total = family.accumulate(prepared, parameters, weights, notes)
-    total.add(family.prior_statistics(parameters))
-    gradient = coordinates.gradient(vector, total)
+    statistics = family.accumulate(prepared, parameters, weights, notes)
+    gradient = coordinates.gradient(vector, statistics)
+    gradient += coordinates.prior_gradient(vector)
     step = 1e-5
     numeric = [
         (value(vector + step * unit) - value(vector - step * unit)) / (2.0 * step)

@@ -39,11 +39,9 @@ def test_lbfgs_climbs_and_ends_where_the_gradient_vanishes(name, missing):
     assert np.diff(solution.trace).min() > -1e-9
     assert solution.trace[-1] > solution.trace[0]
     coordinates = MixtureCoordinates(solution.model, np.full(5, 500.0))
-    statistics = problem.assess(solution.model).statistics
-    statistics.components.add(
-        solution.model.family.prior_statistics(solution.model.components)
-    )
-    gradient = coordinates.gradient(np.zeros(coordinates.size), statistics)
+    zero = np.zeros(coordinates.size)
+    gradient = coordinates.gradient(zero, problem.assess(solution.model).statistics)
+    gradient += coordinates.prior_gradient(zero)
     assert np.abs(gradient).max() < 0.05
 
 
@@ -183,3 +181,12 @@ def test_traces_tell_the_terms_and_the_errors(solver):
     assert traces["value"][-1] == pytest.approx(
         traces["likelihood"][-1] + traces["margin"][-1] + prior
     )
+
+
+def test_lbfgs_comes_back_from_steps_out_of_the_domain():
+    """Coordinates that are far too coarse make the first trial overflow."""
+    problem, start = make_problem("full")
+    problem.objective = OBJECTIVES["hybrid"]
+    solution = LimitedMemoryBFGS(max_iter=30, curvature=1e-10).solve(problem, start)
+    assert np.isfinite(solution.value)
+    assert solution.value > solution.trace[0]

@@ -288,3 +288,10 @@ class MixtureCoordinates:
             prior_shares = class_counts.sum() * np.exp(model.log_prior)
             parts.append((class_counts - prior_shares) * self._prior_step)
         return np.concatenate(parts)
+
+    def prior_gradient(self, vector: FloatArray) -> FloatArray:
+        """Return the gradient of the log density of the priors."""
+        gradient = np.zeros(self.size)
+        own = slice(0, self._ends[0])
+        gradient[own] = self._family.prior_gradient(vector[own])
+        return gradient

@@ -86,6 +86,10 @@ class Coordinates(ABC, Generic[P, S]):
         this is the gradient of ``f`` (Fisher's identity covers missing values).
         """
 
+    @abstractmethod
+    def prior_gradient(self, vector: FloatArray) -> FloatArray:
+        """Return the gradient of the log density of the family's prior."""
+
 
 class Family(ABC, Generic[P, S]):
     """A kind of component density for a block of columns."""
@@ -134,10 +138,6 @@ class Family(ABC, Generic[P, S]):
     @abstractmethod
     def log_prior(self, parameters: P) -> float:
         """Return the log density of the prior, up to a constant."""
-
-    @abstractmethod
-    def prior_statistics(self, parameters: P) -> S:
-        """Return statistics whose pulled-back gradient is that of the log prior."""
 
     @abstractmethod
     def collapsed(self, parameters: P) -> np.ndarray:

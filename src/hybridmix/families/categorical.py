@@ -109,13 +109,6 @@ class Categorical(Family[CategoricalParameters, CategoricalStatistics]):
     def log_prior(self, parameters: CategoricalParameters) -> float:
         return self.smoothing * float(parameters.log_probabilities.sum())
 
-    def prior_statistics(
-        self, parameters: CategoricalParameters
-    ) -> CategoricalStatistics:
-        return CategoricalStatistics(
-            np.full_like(parameters.log_probabilities, self.smoothing)
-        )
-
     def collapsed(self, parameters: CategoricalParameters) -> BoolArray:
         return np.zeros(len(parameters.log_probabilities), dtype=bool)
 
@@ -245,3 +238,7 @@ class CategoricalCoordinates(Coordinates[CategoricalParameters, CategoricalStati
         log_probabilities = self.parameters(vector).log_probabilities
         by_logits = self._family.gradient_by_logits(log_probabilities, statistics.counts)
         return (by_logits * self._step).ravel()
+
+    def prior_gradient(self, vector: FloatArray) -> FloatArray:
+        imaginary = np.full_like(self._start, self._family.smoothing)
+        return self.gradient(vector, CategoricalStatistics(imaginary))

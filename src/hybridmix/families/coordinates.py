@@ -13,6 +13,7 @@ from hybridmix.families.moments import (
     FullStatistics,
     inverse_lower,
 )
+from hybridmix.families.prior import VariancePrior
 
 
 class DiagonalCoordinates(Coordinates[DiagonalParameters, DiagonalStatistics]):
@@ -25,8 +26,15 @@ class DiagonalCoordinates(Coordinates[DiagonalParameters, DiagonalStatistics]):
     """
 
     def __init__(
-        self, start: DiagonalParameters, counts: FloatArray, spherical: bool
+        self,
+        start: DiagonalParameters,
+        counts: FloatArray,
+        prior_strength: float,
+        prior_variances: FloatArray,
+        spherical: bool,
     ) -> None:
+        self._prior_strength = prior_strength
+        self._prior_ratio = prior_variances / start.variances
         self._means = start.means
         self._deviations = np.sqrt(start.variances)
         self._step = 1.0 / np.sqrt(np.maximum(counts, 1.0))[:, None]
@@ -56,6 +64,16 @@ class DiagonalCoordinates(Coordinates[DiagonalParameters, DiagonalStatistics]):
         scale = np.exp(log_scale)
         by_shift = scale * first - counts * shift
         by_scale = counts - scale**2 * second + shift * scale * first
+        return self._joined(by_shift, by_scale)
+
+    def prior_gradient(self, vector: FloatArray) -> FloatArray:
+        _, log_scale = self._split(vector)
+        ratio = np.exp(2.0 * log_scale) * self._prior_ratio
+        return self._joined(
+            np.zeros_like(self._means), self._prior_strength * (1.0 - ratio)
+        )
+
+    def _joined(self, by_shift: FloatArray, by_scale: FloatArray) -> FloatArray:
         if self._n_scales == 1:
             by_scale = by_scale.sum(axis=1, keepdims=True)
         return np.concatenate(
@@ -73,8 +91,15 @@ class FullCoordinates(Coordinates[FullParameters, FullStatistics]):
     of the row count.
     """
 
-    def __init__(self, start: FullParameters, counts: FloatArray) -> None:
+    def __init__(
+        self, start: FullParameters, counts: FloatArray, prior: VariancePrior
+    ) -> None:
         self._start = start
+        self._prior_strength = prior.strength
+        # The prior's covariance, where the start is white.
+        self._prior = (start.whiteners * prior.variances) @ np.swapaxes(
+            start.whiteners, 1, 2
+        )
         n_components, d = start.means.shape
         filled = np.maximum(counts, 1.0)
         self._shift_step = 1.0 / np.sqrt(filled)[:, None]
@@ -119,13 +144,29 @@ class FullCoordinates(Coordinates[FullParameters, FullStatistics]):
         second = whiteners @ (statistics.second - crossed) @ np.swapaxes(whiteners, 1, 2)
         by_shift = np.squeeze(matrices @ first[:, :, None], axis=2)
         by_shift -= statistics.counts[:, None] * shift
-        by_matrix = (pulled - matrices @ second)[:, self._lower[0], self._lower[1]]
-        diagonal = np.diagonal(matrices, axis1=1, axis2=2)
-        by_matrix[:, self._is_diagonal] *= diagonal
-        by_matrix[:, self._is_diagonal] += counts
+        return self._joined(by_shift, pulled - matrices @ second, matrices, counts)
+
+    def prior_gradient(self, vector: FloatArray) -> FloatArray:
+        shift, matrices = self._split(vector)
+        by_matrix = -self._prior_strength * (matrices @ self._prior)
+        return self._joined(
+            np.zeros_like(shift), by_matrix, matrices, self._prior_strength
+        )
+
+    def _joined(
+        self,
+        by_shift: FloatArray,
+        by_matrix: FloatArray,
+        matrices: FloatArray,
+        counts: FloatArray | float,
+    ) -> FloatArray:
+        """Join derivatives; those by the diagonals are by their logarithms.
+
+        Each logarithm of a diagonal also counts in the log determinant.
+        """
+        packed = by_matrix[:, self._lower[0], self._lower[1]]
+        packed[:, self._is_diagonal] *= np.diagonal(matrices, axis1=1, axis2=2)
+        packed[:, self._is_diagonal] += counts
         return np.concatenate(
-            [
-                (by_shift * self._shift_step).ravel(),
-                (by_matrix * self._matrix_step).ravel(),
-            ]
+            [(by_shift * self._shift_step).ravel(), (packed * self._matrix_step).ravel()]
         )

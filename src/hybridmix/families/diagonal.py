@@ -146,18 +146,15 @@ class DiagonalGaussian(Family[DiagonalParameters, DiagonalStatistics]):
             * float(np.sum(np.log(parameters.variances) + ratio))
         )
 
-    def prior_statistics(self, parameters: DiagonalParameters) -> DiagonalStatistics:
-        strength, means = self.prior.strength, parameters.means
-        second = strength * (self._prior_variances() + means**2)
-        return DiagonalStatistics(np.full_like(means, strength), strength * means, second)
-
     def collapsed(self, parameters: DiagonalParameters) -> BoolArray:
         return np.all(parameters.variances <= self.prior.floor, axis=1)
 
     def coordinates(
         self, start: DiagonalParameters, counts: FloatArray
     ) -> DiagonalCoordinates:
-        return DiagonalCoordinates(start, counts, self.spherical)
+        return DiagonalCoordinates(
+            start, counts, self.prior.strength, self._prior_variances(), self.spherical
+        )
 
     def impute(
         self, rows: Rows, parameters: DiagonalParameters, posterior: FloatArray

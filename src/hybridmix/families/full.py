@@ -162,19 +162,6 @@ class FullGaussian(Family[FullParameters, FullStatistics]):
             + 0.5 * (precision_diagonal @ self.prior.variances).sum()
         )
 
-    def prior_statistics(self, parameters: FullParameters) -> FullStatistics:
-        result = self.zero_statistics(len(parameters.means))
-        strength, means = self.prior.strength, parameters.means
-        if self.tied:
-            # One prior for one covariance: its rows are spread over the components.
-            strength = strength / len(means)
-        result.counts += strength
-        result.first += strength * means
-        result.second += self.prior.strength * np.diag(self.prior.variances)
-        products = strength * means[:, :, None] * means[:, None, :]
-        result.second += products.sum(axis=0, keepdims=True) if self.tied else products
-        return result
-
     def collapsed(self, parameters: FullParameters) -> BoolArray:
         if self.tied:
             return np.zeros(len(parameters.means), dtype=bool)
@@ -182,7 +169,7 @@ class FullGaussian(Family[FullParameters, FullStatistics]):
         return np.all(diagonal <= self.prior.floor * (1.0 + 1e-6), axis=1)
 
     def coordinates(self, start: FullParameters, counts: FloatArray) -> FullCoordinates:
-        return FullCoordinates(start, counts)
+        return FullCoordinates(start, counts, self.prior)
 
     def impute(
         self, rows: Rows, parameters: FullParameters, posterior: FloatArray

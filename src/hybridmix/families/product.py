@@ -117,10 +117,6 @@ class Product(Family[ProductParameters, ProductStatistics]):
         pairs = zip(self.families, parameters.factors, strict=True)
         return sum(family.log_prior(factor) for family, factor in pairs)
 
-    def prior_statistics(self, parameters: ProductParameters) -> ProductStatistics:
-        pairs = zip(self.families, parameters.factors, strict=True)
-        return ProductStatistics(tuple(f.prior_statistics(p) for f, p in pairs))
-
     def collapsed(self, parameters: ProductParameters) -> BoolArray:
         pairs = zip(self.families, parameters.factors, strict=True)
         return reduce(np.logical_or, (f.collapsed(p) for f, p in pairs))
@@ -233,3 +229,7 @@ class ProductCoordinates(Coordinates[ProductParameters, ProductStatistics]):
                 )
             ]
         )
+
+    def prior_gradient(self, vector: FloatArray) -> FloatArray:
+        pairs = zip(self._factors, self._split(vector), strict=True)
+        return np.concatenate([f.prior_gradient(part) for f, part in pairs])

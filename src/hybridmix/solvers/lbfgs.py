@@ -111,17 +111,35 @@ class _Ascent:
         self._verbose = verbose
         self._unit = float(np.sqrt(problem.total_weight))
         self._assessments: dict[float, Assessment] = {}
+        self._vector = np.zeros(coordinates.size)
         self.history = History(problem)
         self.model = start
         self.value = float("nan")
 
     def loss(self, vector: FloatArray) -> tuple[float, FloatArray]:
         """Return minus the mean value with prior, and its gradient."""
-        model = self._coordinates.mixture(self._unit * vector)
+        try:
+            # The first trial of a line search may be anywhere.
+            with np.errstate(all="ignore"):
+                loss, gradient = self._evaluate(vector)
+        except np.linalg.LinAlgError:
+            return self._refusal(vector)
+        if not (np.isfinite(loss) and np.isfinite(gradient).all()):
+            return self._refusal(vector)
+        return loss, gradient
+
+    def _refusal(self, vector: FloatArray) -> tuple[float, FloatArray]:
+        """Return a loss that rises from the last iterate like a parabola."""
+        away = vector - self._vector
+        rise = 1.0 + abs(self.value)
+        return rise - self.value, away * (2.0 * rise / float(away @ away))
+
+    def _evaluate(self, vector: FloatArray) -> tuple[float, FloatArray]:
+        point = self._unit * vector
+        model = self._coordinates.mixture(point)
         assessment = self._problem.assess(model)
-        statistics = assessment.statistics
-        statistics.components.add(model.family.prior_statistics(model.components))
-        gradient = self._coordinates.gradient(self._unit * vector, statistics)
+        gradient = self._coordinates.gradient(point, assessment.statistics)
+        gradient += self._coordinates.prior_gradient(point)
         if not self.history.traces["value"]:
             self.value = self.history.add(assessment, model)
         loss = -self.history.value(assessment, model)
@@ -130,7 +148,8 @@ class _Ascent:
 
     def look(self, intermediate_result: Any) -> None:
         """Keep an iterate, and stop if whoever watches says so."""
-        self.model = self._coordinates.mixture(self._unit * intermediate_result.x)
+        self._vector = intermediate_result.x.copy()
+        self.model = self._coordinates.mixture(self._unit * self._vector)
         assessment = self._assessments[float(intermediate_result.fun)]
         self.value = self.history.add(assessment, self.model)
         self._assessments.clear()
