@@ -51,7 +51,7 @@ class MixtureEstimator(BaseEstimator):
 
     n_components: Any
     covariance_type: Any
-    covariance_prior: float
+    covariance_prior: Any
     variance_floor: float
     smoothing: float
     categorical_features: Any
@@ -82,7 +82,8 @@ class MixtureEstimator(BaseEstimator):
                 f"covariance_type={self.covariance_type!r} is not one of "
                 f"{', '.join(COVARIANCE_TYPES)}."
             )
-        check_number("covariance_prior", self.covariance_prior, 0.0)
+        if self.covariance_prior != "auto":
+            check_number("covariance_prior", self.covariance_prior, 0.0)
         check_number("variance_floor", self.variance_floor, 1e-12, 1.0)
         check_number("smoothing", self.smoothing, 1e-10)
         check_number("tol", self.tol, 0.0)
@@ -126,7 +127,7 @@ class MixtureEstimator(BaseEstimator):
                 variances * n_components ** (-2.0 / d), self.variance_floor
             )
             prior = VariancePrior(
-                target, float(self.covariance_prior), float(self.variance_floor)
+                target, self._prior_strength(d), float(self.variance_floor)
             )
             if self.covariance_type in ("spherical", "diag"):
                 spherical = self.covariance_type == "spherical"
@@ -136,6 +137,13 @@ class MixtureEstimator(BaseEstimator):
         if schema.categorical:
             families.append(Categorical(schema.n_categories, float(self.smoothing)))
         return families[0] if len(families) == 1 else Product(tuple(families))
+
+    def _prior_strength(self, n_columns: int) -> float:
+        if self.covariance_prior != "auto":
+            return float(self.covariance_prior)
+        # The rows that it takes to know a covariance grow with the columns; those for a
+        # variance do not.
+        return float(n_columns) if self.covariance_type in ("tied", "full") else 1.0
 
     def _solver(self, learn_prior: bool = True) -> ExpectationMaximisation:
         return ExpectationMaximisation(

@@ -98,8 +98,9 @@ class HybridMixtureClassifier(MixtureClassifier):
     covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
         Covariance of the real columns within a component: any; one for all components of
         all classes; diagonal; one variance for all columns (in the units of the table).
-    covariance_prior : float, default=1.0
+    covariance_prior : float or "auto", default="auto"
         Strength of the prior of the covariances, in rows; 0 for maximum likelihood.
+        "auto" is the number of real columns for "full" and "tied", and 1 for the others.
     variance_floor : float, default=1e-6
         Smallest variance of a component in any direction, relative to the variances of
         the columns.
@@ -197,7 +198,7 @@ class HybridMixtureClassifier(MixtureClassifier):
         calibrate: bool = False,
         n_components: Components | Mapping[Any, Components] = 1,
         covariance_type: str = "full",
-        covariance_prior: float = 1.0,
+        covariance_prior: float | str = "auto",
         variance_floor: float = 1e-6,
         smoothing: float = 1.0,
         class_prior: Any = "empirical",

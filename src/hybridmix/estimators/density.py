@@ -34,10 +34,10 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
     covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
         Covariance of the real columns within a component: any; one for all components;
         diagonal; one variance for all columns (in the units of the table).
-    covariance_prior : float, default=1.0
+    covariance_prior : float or "auto", default=1.0
         Strength of the prior of the covariances, in rows. It lets every component borrow
         from the overall variances, which keeps small components sound. 0 for maximum
-        likelihood.
+        likelihood; "auto" is the number of real columns for "full" and "tied".
     variance_floor : float, default=1e-6
         Smallest variance of a component in any direction, relative to the variances of
         the columns.
@@ -110,7 +110,7 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
         n_components: Components = 1,
         *,
         covariance_type: str = "full",
-        covariance_prior: float = 1.0,
+        covariance_prior: float | str = 1.0,
         variance_floor: float = 1e-6,
         smoothing: float = 1.0,
         categorical_features: Sequence[int | str | bool] | None = None,

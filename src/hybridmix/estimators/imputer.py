@@ -68,7 +68,7 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):
         *,
         n_draws: int | None = None,
         covariance_type: str = "full",
-        covariance_prior: float = 1.0,
+        covariance_prior: float | str = 1.0,
         variance_floor: float = 1e-6,
         smoothing: float = 1.0,
         categorical_features: Sequence[int | str | bool] | None = None,

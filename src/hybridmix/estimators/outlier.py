@@ -87,7 +87,7 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
         target: float | None = None,
         cv: Any = 5,
         covariance_type: str = "full",
-        covariance_prior: float = 1.0,
+        covariance_prior: float | str = 1.0,
         variance_floor: float = 1e-6,
         smoothing: float = 1.0,
         categorical_features: Sequence[int | str | bool] | None = None,

@@ -29,7 +29,15 @@ from hybridmix.estimators.classifier import HybridMixtureClassifier
 from hybridmix.estimators.joint import MixtureClassifier
 from hybridmix.estimators.training import check_number
 
-SEARCHED = ("covariance_type", "n_components", "margin", "tradeoff")
+SEARCHED = (
+    "covariance_type",
+    "covariance_prior",
+    "n_components",
+    "margin",
+    "tradeoff",
+)
+# What these have in common is where EM ends.
+_STARTS = ("covariance_type", "covariance_prior", "n_components")
 _BAR_WIDTH = 30
 
 
@@ -56,11 +64,11 @@ class _Score:
 class HybridMixtureClassifierCV(MixtureClassifier):
     r"""A `HybridMixtureClassifier` whose main parameters are chosen by cross-validation.
 
-    Every combination of ``covariance_type``, ``n_components``, ``margin`` and
-    ``tradeoff`` is scored. Combinations share what they can: EM runs once for each
-    covariance type and number of components, and along ascending tradeoffs each training
-    goes on from the result of the one before. The final model takes the same way through
-    all rows.
+    Every combination of ``covariance_type``, ``covariance_prior``, ``n_components``,
+    ``margin`` and ``tradeoff`` is scored. Combinations share what they can: EM runs once
+    for each choice of the first three, and along ascending tradeoffs each training goes
+    on from the result of the one before. The final model takes the same way through all
+    rows.
 
     Parameters
     ----------
@@ -74,6 +82,8 @@ class HybridMixtureClassifierCV(MixtureClassifier):
         After the search, try the numbers among ``n_components`` for one class after the
         other, and keep what raises the score.
     covariance_type : sequence of str, default=("full", "diag")
+        Candidates.
+    covariance_prior : sequence of float or "auto", default=("auto",)
         Candidates.
     tradeoff : sequence of float, default=(0, 1, 3, 10, 30, 100)
         Candidates; 0 is the likelihood.
@@ -133,6 +143,7 @@ class HybridMixtureClassifierCV(MixtureClassifier):
         n_components: Sequence[Any] = (1, 2, 4),
         per_class: bool = False,
         covariance_type: Sequence[str] = ("full", "diag"),
+        covariance_prior: Sequence[float | str] = ("auto",),
         tradeoff: Sequence[float] = (0, 1, 3, 10, 30, 100),
         margin: Sequence[float | str] = ("auto",),
         missing_rate: float = 0.0,
@@ -146,6 +157,7 @@ class HybridMixtureClassifierCV(MixtureClassifier):
         self.n_components = n_components
         self.per_class = per_class
         self.covariance_type = covariance_type
+        self.covariance_prior = covariance_prior
         self.tradeoff = tradeoff
         self.margin = margin
         self.missing_rate = missing_rate
@@ -390,7 +402,7 @@ def _bundles(settings: list[dict[str, Any]]) -> list[list[list[dict[str, Any]]]]
     """Group settings that share EM, and in them paths along ascending tradeoffs."""
     bundles: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for params in settings:
-        start = repr((params["covariance_type"], params["n_components"]))
+        start = repr([params[name] for name in _STARTS])
         paths = bundles.setdefault(start, {})
         paths.setdefault(repr(params["margin"]), []).append(params)
     return [
