@@ -20,9 +20,11 @@ D, N_CATEGORIES = 5, (3, 2)
 
 def families(strength=0.7):
     """All kinds of families over five real and two categorical columns."""
-    prior = VariancePrior(np.linspace(0.5, 1.5, D), strength)
+    variances = np.linspace(0.5, 1.5, D)
+    prior = VariancePrior(variances, strength)
+    correlated = VariancePrior(variances, strength, correlations=0.7 * np.eye(D) + 0.3)
     categorical = Categorical(N_CATEGORIES, 0.8)
-    full, tied = FullGaussian(prior), FullGaussian(prior, tied=True)
+    full, tied = FullGaussian(correlated), FullGaussian(prior, tied=True)
     return {
         "spherical": DiagonalGaussian(prior, spherical=True),
         "diag": DiagonalGaussian(prior),

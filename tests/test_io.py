@@ -442,7 +442,10 @@ def nested(levels, tag):
     return value
 
 
-RECORD = {"class": "VariancePrior", "fields": {"variances": 1, "strength": 1, "floor": 1}}
+RECORD = {
+    "class": "VariancePrior",
+    "fields": {"variances": 1, "strength": 1, "floor": 1, "correlations": None},
+}
 
 
 @pytest.mark.parametrize(
@@ -460,7 +463,7 @@ RECORD = {"class": "VariancePrior", "fields": {"variances": 1, "strength": 1, "f
         ({"record": RECORD | {"more": 1}}, "A record has .* fields: more"),
         ({"record": RECORD | {"class": "Path"}}, "class 'Path' is unknown"),
         ({"record": RECORD | {"class": "MixtureDensity"}}, "is unknown"),
-        ({"record": RECORD | {"fields": {"variances": 1}}}, "fields: floor, strength"),
+        ({"record": RECORD | {"fields": {"variances": 1}}}, "fields: correlations, floor, strength"),
         ({"estimator": {"class": "Popen", "params": {}, "learned": {}}}, "'Popen' is"),
         (nested(100, "list"), "too deeply"),
         (nested(100, "tuple"), "too deeply"),

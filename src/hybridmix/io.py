@@ -342,6 +342,9 @@ def _columns_of(family: Any) -> int | tuple[int, ...]:
         return family.n_categories
     _require(isinstance(family, DiagonalGaussian | FullGaussian), "a family is unknown")
     _check_shape("the prior", family.prior.variances, (family.n_columns,))
+    if family.prior.correlations is not None:
+        square = (family.n_columns, family.n_columns)
+        _check_shape("the prior", family.prior.correlations, square)
     return family.n_columns
 
 

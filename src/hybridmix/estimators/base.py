@@ -116,7 +116,11 @@ class MixtureEstimator(BaseEstimator):
         return schema.encode(columns), weights
 
     def _family(
-        self, schema: Schema, variances: FloatArray, n_components: float
+        self,
+        schema: Schema,
+        variances: FloatArray,
+        n_components: float,
+        correlations: FloatArray | None = None,
     ) -> Family[Any, Any]:
         """Return the family of a table, for classes of this many components."""
         families: list[Family[Any, Any]] = []
@@ -127,7 +131,10 @@ class MixtureEstimator(BaseEstimator):
                 variances * n_components ** (-2.0 / d), self.variance_floor
             )
             prior = VariancePrior(
-                target, self._prior_strength(d), float(self.variance_floor)
+                target,
+                self._prior_strength(d),
+                float(self.variance_floor),
+                correlations,
             )
             if self.covariance_type in ("spherical", "diag"):
                 spherical = self.covariance_type == "spherical"
@@ -155,8 +162,7 @@ class MixtureEstimator(BaseEstimator):
 
     def _trainer(
         self,
-        schema: Schema,
-        variances: FloatArray,
+        family_of: Callable[[float], Family[Any, Any]],
         generator: np.random.Generator,
         pool: Workers,
         is_preliminary: bool = False,
@@ -166,7 +172,7 @@ class MixtureEstimator(BaseEstimator):
             # What follows starts from this, and need not start from the very optimum.
             solver = replace(solver, tol=max(self.tol, 1e-2))
         return ClassTrainer(
-            family_of=lambda k: self._family(schema, variances, k),
+            family_of=family_of,
             solver=solver,
             n_init=self.n_init,
             generator=generator,
@@ -194,7 +200,9 @@ class MixtureEstimator(BaseEstimator):
         variances = within_class_variances(dataset)
         generator = np.random.default_rng(self._seed())
         with workers(self.n_jobs) as pool:
-            trainer = self._trainer(table.schema, variances, generator, pool)
+            trainer = self._trainer(
+                lambda k: self._family(table.schema, variances, k), generator, pool
+            )
             fit = trainer.fit(dataset, candidates, init)
         solution = fit.solution
         self.schema_, self.model_ = table.schema, solution.model

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length
@@ -26,6 +26,7 @@ from hybridmix.estimators.discriminative import (
     chosen_solver,
     default_margin,
     discrimination,
+    error_rate,
     log_joint,
 )
 from hybridmix.estimators.joint import MixtureClassifier
@@ -33,18 +34,32 @@ from hybridmix.estimators.training import (
     ClassTrainer,
     Components,
     Fit,
+    balanced_weight,
+    check_number,
     joined_solution,
     log_class_prior,
-    weight_of_unlabelled,
+    within_class_correlations,
     within_class_variances,
 )
+from hybridmix.families import Family
 from hybridmix.mixture import Mixture
 from hybridmix.objectives import ConditionalLikelihood, Likelihood, Objective
 from hybridmix.problem import Problem
 from hybridmix.solvers import ExtendedBaumWelch, LimitedMemoryBFGS, Solution
 
-# Rows are held out in this many folds to fit the temperature of the probabilities.
+# Rows are held out in this many folds to fit the temperature of the probabilities, and
+# to choose the weight of unlabelled rows among these shares of the balanced one.
 _CALIBRATION_FOLDS = 5
+_WEIGHT_FOLDS = 3
+_WEIGHT_SHARES = (1.0, 0.1, 0.0)
+
+
+class _Run(NamedTuple):
+    """What all steps of a fit share."""
+
+    schema: Schema
+    generator: np.random.Generator
+    pool: Workers
 
 
 class HybridMixtureClassifier(MixtureClassifier):
@@ -99,8 +114,10 @@ class HybridMixtureClassifier(MixtureClassifier):
         Covariance of the real columns within a component: any; one for all components of
         all classes; diagonal; one variance for all columns (in the units of the table).
     covariance_prior : float or "auto", default="auto"
-        Strength of the prior of the covariances, in rows; 0 for maximum likelihood.
-        "auto" is the number of real columns for "full" and "tied", and 1 for the others.
+        Strength of the prior of the covariances, in rows; 0 for maximum likelihood. It
+        draws "full" covariances to the one within all classes, and the others to its
+        diagonal. "auto" is the number of real columns for "full" and "tied", and 1 for
+        the others.
     variance_floor : float, default=1e-6
         Smallest variance of a component in any direction, relative to the variances of
         the columns.
@@ -113,9 +130,9 @@ class HybridMixtureClassifier(MixtureClassifier):
         The mark of unlabelled rows in ``y``, beside None and NaN; None for no other
         mark. Labels that are only -1 and 1 are taken for two classes, with a warning.
     unlabelled_weight : float or "auto", default="auto"
-        What an unlabelled row counts beside a labelled one. "auto" lets all unlabelled
-        rows together count at most as much as all labelled ones, so that many of them
-        cannot redefine the classes.
+        What an unlabelled row counts beside a labelled one. "auto" is the best on
+        held-out labels among: a weight with which all unlabelled rows together count at
+        most as much as all labelled ones; a tenth of it; and 0. Three folds of EM tell.
     categorical_features : list of int or str, or mask, default=None
         Categorical columns beside those of type category, object, string or bool.
     init : {"kmeans", "k-means++"} or HybridMixtureClassifier, default="kmeans"
@@ -163,6 +180,8 @@ class HybridMixtureClassifier(MixtureClassifier):
         What changed along these iterations, from the start: "value", which is `trace_`;
         the means over the rows of "likelihood" and "margin" or "conditional", as far as
         they are maximised; "training_error" and "validation_error".
+    unlabelled_weight_ : float
+        What an unlabelled row counted.
     temperature_ : float
         What log densities are divided by to get class probabilities; 1 unless calibrated.
     n_features_in_ : int
@@ -289,12 +308,10 @@ class HybridMixtureClassifier(MixtureClassifier):
         if validation is None and self.validation_fraction and self._discriminates:
             dataset, validation = self._hold_out(dataset, generator)
         with workers(self.n_jobs) as pool:
-            fits, solution = self._solve(
-                table.schema, dataset, validation, self.init, generator, pool
-            )
-            self.temperature_ = self._temperature(
-                table.schema, dataset, validation, solution, generator, pool
-            )
+            run = _Run(table.schema, generator, pool)
+            self.unlabelled_weight_ = self._chosen_weight(run, dataset)
+            fits, solution = self._solve(run, dataset, validation, self.init)
+            self.temperature_ = self._temperature(run, dataset, validation, solution)
         self.schema_ = table.schema
         self._publish_classes(dataset, fits, solution)
         return self
@@ -354,40 +371,70 @@ class HybridMixtureClassifier(MixtureClassifier):
             )
         return dataset, validation
 
+    @property
+    def _own_start(self) -> str:
+        """How to start without a given model, which may have seen held-out rows."""
+        return self.init if isinstance(self.init, str) else "kmeans"
+
+    def _chosen_weight(self, run: _Run, dataset: Dataset) -> float:
+        """Return the weight of an unlabelled row; "auto" asks held-out labels."""
+        if isinstance(self.unlabelled_weight, str):
+            if self.unlabelled_weight != "auto":
+                raise ValueError(
+                    f"unlabelled_weight={self.unlabelled_weight!r} is neither a number "
+                    "nor 'auto'."
+                )
+        else:
+            check_number("unlabelled_weight", self.unlabelled_weight, 0.0)
+            return float(self.unlabelled_weight)
+        balanced = balanced_weight(dataset)
+        if dataset.unlabelled().n_rows == 0:
+            return balanced
+        folds = list(dataset.folds(_WEIGHT_FOLDS, run.generator))
+
+        def wrong(share: float) -> float:
+            total = 0.0
+            for rest, held in folds:
+                rows = rest if share else rest.labelled()
+                weight = share * balanced
+                _, fold = self._solve_likelihood(run, rows, self._own_start, weight)
+                total += error_rate(fold.model, held) * held.total_weight
+            return total
+
+        return balanced * min(_WEIGHT_SHARES, key=wrong) if folds else balanced
+
     def _solve(
         self,
-        schema: Schema,
+        run: _Run,
         dataset: Dataset,
         validation: Dataset | None,
         init: str | MixtureEstimator,
-        generator: np.random.Generator,
-        pool: Workers,
     ) -> tuple[list[Fit], Solution]:
         """Run EM and, if the objective asks for it, discriminative training."""
         fits: list[Fit] = []
         if self._discriminates and isinstance(init, MixtureEstimator):
-            solution = Solution(self._translated(init, schema), float("nan"))
+            solution = Solution(self._translated(init, run.schema), float("nan"))
         else:
             fits, solution = self._solve_likelihood(
-                schema, dataset, init, generator, pool
+                run, dataset, init, self.unlabelled_weight_
             )
             self._warn_about(solution)
         if not self._discriminates or solution.interrupted:
             return fits, solution
-        training = self._training(schema, dataset)
-        solution = training.solve(dataset, validation, solution.model, pool)
+        training = self._training(run.schema)
+        solution = training.solve(dataset, validation, solution.model, run.pool)
         if solution.interrupted:
             self._warn_about(solution)
         return fits, solution
 
-    def _training(self, schema: Schema, dataset: Dataset) -> DiscriminativeTraining:
+    def _training(self, schema: Schema) -> DiscriminativeTraining:
         tradeoff = float(self.tradeoff) if self.objective == "hybrid" else None
         return DiscriminativeTraining(
             ConditionalLikelihood()
             if self.objective == "conditional"
             else discrimination(self.loss, self._margin(schema)),
             tradeoff,
-            weight_of_unlabelled(self.unlabelled_weight, dataset),
+            self.unlabelled_weight_,
             chosen_solver(
                 self.solver,
                 self.n_steps,
@@ -401,22 +448,18 @@ class HybridMixtureClassifier(MixtureClassifier):
 
     def _temperature(
         self,
-        schema: Schema,
+        run: _Run,
         dataset: Dataset,
         validation: Dataset | None,
         solution: Solution,
-        generator: np.random.Generator,
-        pool: Workers,
     ) -> float:
         """Return the temperature that held-out rows call for."""
         if not self.calibrate or solution.interrupted or len(self.classes_) == 1:
             return 1.0
         held = [(solution.model, validation)] if validation is not None else []
         if validation is None:
-            # A model that is given as start may have seen the rows that are held out.
-            init = self.init if isinstance(self.init, str) else "kmeans"
-            for rest, part in dataset.folds(_CALIBRATION_FOLDS, generator):
-                _, fold = self._solve(schema, rest, None, init, generator, pool)
+            for rest, part in dataset.folds(_CALIBRATION_FOLDS, run.generator):
+                _, fold = self._solve(run, rest, None, self._own_start)
                 held.append((fold.model, part))
         if not held:
             raise ValueError("calibrate=True needs a class of two labelled rows or more.")
@@ -433,33 +476,51 @@ class HybridMixtureClassifier(MixtureClassifier):
 
     def _solve_likelihood(
         self,
-        schema: Schema,
+        run: _Run,
         dataset: Dataset,
         init: str | MixtureEstimator,
-        generator: np.random.Generator,
-        pool: Workers,
+        unlabelled_weight: float,
     ) -> tuple[list[Fit], Solution]:
         """Fit the classes one by one, then together if anything couples them."""
         labelled = dataset.labelled()
-        variances = within_class_variances(labelled)
+        family_of = self._family_by_number(run.schema, labelled)
         log_prior = log_class_prior(self.class_prior, labelled, len(self.classes_))
         is_coupled = labelled.n_rows < dataset.n_rows or self.covariance_type == "tied"
         fits: list[Fit] = []
         if isinstance(init, MixtureEstimator):
-            start = self._translated(init, schema)
+            start = self._translated(init, run.schema)
         else:
-            trainer = self._trainer(schema, variances, generator, pool, is_coupled)
+            trainer = self._trainer(family_of, run.generator, run.pool, is_coupled)
             fits = [
                 self._fit_label(dataset, label, init, trainer)
                 for label in range(len(self.classes_))
             ]
-            start = self._join(schema, labelled, variances, fits, log_prior)
+            start = self._join(family_of, labelled, fits, log_prior)
             separate = joined_solution(start, [fit.solution for fit in fits])
             if separate.interrupted or not is_coupled:
                 return fits, separate
-        objective = Likelihood(weight_of_unlabelled(self.unlabelled_weight, dataset))
-        problem = Problem(dataset, start.family, objective, start.n_components, pool)
-        return fits, self._solver(self._learns_prior).solve(problem, start, generator)
+        problem = Problem(
+            dataset,
+            start.family,
+            Likelihood(unlabelled_weight),
+            start.n_components,
+            run.pool,
+        )
+        solver = self._solver(self._learns_prior)
+        return fits, solver.solve(problem, start, run.generator)
+
+    def _family_by_number(
+        self, schema: Schema, labelled: Dataset
+    ) -> Callable[[float], Family[Any, Any]]:
+        """Return the family as a function of the number of components of a class.
+
+        Its prior is what the classes have in common.
+        """
+        variances = within_class_variances(labelled)
+        correlations = None
+        if self.covariance_type == "full" and schema.real:
+            correlations = within_class_correlations(labelled)
+        return lambda k: self._family(schema, variances, k, correlations)
 
     def _fit_label(
         self, dataset: Dataset, label: int, init: str, trainer: ClassTrainer
@@ -475,16 +536,15 @@ class HybridMixtureClassifier(MixtureClassifier):
 
     def _join(
         self,
-        schema: Schema,
+        family_of: Callable[[float], Family[Any, Any]],
         labelled: Dataset,
-        variances: FloatArray,
         fits: list[Fit],
         log_prior: FloatArray,
     ) -> Mixture:
         """Put the mixtures of the classes into one model."""
         models = [fit.solution.model for fit in fits]
         sizes = [model.n_components for model in models]
-        family = self._family(schema, variances, float(np.mean(sizes)))
+        family = family_of(float(np.mean(sizes)))
         counts = np.bincount(labelled.labels, labelled.weights, len(models))
         return Mixture(
             family,
@@ -517,9 +577,8 @@ class HybridMixtureClassifier(MixtureClassifier):
         if "likelihood" not in history:
             return history
         scale = self.schema_.scale
-        weight = weight_of_unlabelled(self.unlabelled_weight, dataset)
         log_volume = dataset.labelled().log_volume(scale)
-        log_volume += weight * dataset.unlabelled().log_volume(scale)
+        log_volume += self.unlabelled_weight_ * dataset.unlabelled().log_volume(scale)
         for name in ("value", "likelihood"):
             history[name] = history[name] - log_volume / dataset.total_weight
         return history

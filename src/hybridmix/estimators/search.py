@@ -431,6 +431,7 @@ def _models(
     began = time.perf_counter()
     start = clone(template).set_params(**paths[0][0])
     start.set_params(objective="likelihood", calibrate=False).fit(X, y, weights)
+    template = clone(template).set_params(unlabelled_weight=start.unlabelled_weight_)
     for path in paths:
         before = start
         for params in path:

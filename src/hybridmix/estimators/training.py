@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from hybridmix._chunks import row_chunks
 from hybridmix._parallel import Workers
 from hybridmix._typing import FloatArray
 from hybridmix.data import Dataset
@@ -20,6 +21,7 @@ from hybridmix.problem import Problem
 from hybridmix.solvers import ExpectationMaximisation, Solution, start_mixture
 
 Components = int | Iterable[int]
+_LEAST_EIGENVALUE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -213,6 +215,39 @@ def within_class_variances(dataset: Dataset) -> FloatArray:
     return np.divide(squares, counts, out=np.ones(d), where=counts > 0)
 
 
+def within_class_correlations(dataset: Dataset) -> FloatArray:
+    """Return the pooled correlations of the real columns within the labelled classes.
+
+    Every pair of columns is judged by the rows that have both. The fewer rows there are
+    beside columns, the more the correlations are drawn to zero.
+    """
+    d = dataset.rows.real.shape[0]
+    products, squares = np.zeros((d, d)), np.zeros((d, d))
+    for label in np.unique(dataset.labels):
+        first, last = np.searchsorted(dataset.labels, [label, label + 1])
+        own = dataset.rows[slice(first, last)]
+        weights = dataset.filled_weights[first:last]
+        seen = np.ones((d, 1)) if own.observed is None else own.observed
+        counts = np.maximum((seen * weights).sum(axis=1), np.finfo(float).tiny)
+        means = own.real @ weights / counts
+        for chunk in row_chunks(own.n_rows, 4 * d):
+            real = own.real[:, chunk]
+            mask = np.ones(real.shape) if own.observed is None else own.observed[:, chunk]
+            centred = np.where(mask, real - means[:, None], 0.0)
+            weighted = centred * weights[chunk]
+            products += weighted @ centred.T
+            squares += (weighted * centred) @ mask.T
+    joint = np.sqrt(squares * squares.T)
+    correlations = np.divide(products, joint, out=np.zeros((d, d)), where=joint > 0.0)
+    correlations *= 1.0 - d / (dataset.total_weight + d)
+    np.fill_diagonal(correlations, 1.0)
+    # Pairs that are judged by different rows need not fit together.
+    values, vectors = np.linalg.eigh(correlations)
+    rebuilt = (vectors * np.maximum(values, _LEAST_EIGENVALUE)) @ vectors.T
+    deviations = np.sqrt(np.diagonal(rebuilt))
+    return rebuilt / deviations[:, None] / deviations
+
+
 def log_class_prior(class_prior: Any, labelled: Dataset, n_classes: int) -> FloatArray:
     """Return log class probabilities: counted, equal or given."""
     if isinstance(class_prior, str):
@@ -238,20 +273,10 @@ def log_class_prior(class_prior: Any, labelled: Dataset, n_classes: int) -> Floa
     return np.log(prior / prior.sum())
 
 
-def weight_of_unlabelled(weight: float | str, dataset: Dataset) -> float:
-    """Return what an unlabelled row counts.
-
-    "auto" lets all of them count no more than all labelled rows.
-    """
-    if isinstance(weight, str):
-        if weight != "auto":
-            raise ValueError(
-                f"unlabelled_weight={weight!r} is neither a number nor 'auto'."
-            )
-        labelled = dataset.labelled().total_weight
-        return labelled / max(labelled, dataset.unlabelled().total_weight)
-    check_number("unlabelled_weight", weight, 0.0)
-    return float(weight)
+def balanced_weight(dataset: Dataset) -> float:
+    """Return a weight with which unlabelled rows count no more than the labelled."""
+    labelled = dataset.labelled().total_weight
+    return labelled / max(labelled, dataset.unlabelled().total_weight)
 
 
 def joined_solution(model: Mixture, solutions: list[Solution]) -> Solution:

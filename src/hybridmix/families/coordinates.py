@@ -97,8 +97,8 @@ class FullCoordinates(Coordinates[FullParameters, FullStatistics]):
         self._start = start
         self._prior_strength = prior.strength
         # The prior's covariance, where the start is white.
-        self._prior = (start.whiteners * prior.variances) @ np.swapaxes(
-            start.whiteners, 1, 2
+        self._prior = (
+            start.whiteners @ prior.covariance @ np.swapaxes(start.whiteners, 1, 2)
         )
         n_components, d = start.means.shape
         filled = np.maximum(counts, 1.0)

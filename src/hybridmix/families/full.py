@@ -104,7 +104,7 @@ class FullGaussian(Family[FullParameters, FullStatistics]):
         covariances = self.prior.posterior_mean(
             scatter,
             counts[:, None, None],
-            np.diag(self.prior.variances),
+            self.prior.covariance,
         )
         covariances = 0.5 * (covariances + np.swapaxes(covariances, 1, 2))
         return FullParameters.of(means, raised(covariances, self.prior.floor))
@@ -156,11 +156,9 @@ class FullGaussian(Family[FullParameters, FullStatistics]):
         return self.maximise(total)
 
     def log_prior(self, parameters: FullParameters) -> float:
-        precision_diagonal = np.square(parameters.whiteners).sum(axis=1)
-        return -self.prior.strength * float(
-            parameters.half_log_determinants.sum()
-            + 0.5 * (precision_diagonal @ self.prior.variances).sum()
-        )
+        traces = np.einsum("gij,ij->g", parameters.precisions, self.prior.covariance)
+        half_log_determinants = parameters.half_log_determinants.sum()
+        return -self.prior.strength * float(half_log_determinants + 0.5 * traces.sum())
 
     def collapsed(self, parameters: FullParameters) -> BoolArray:
         if self.tied:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -30,11 +31,22 @@ class VariancePrior:
     floor : float
         No direction of a component has a smaller variance, in scaled units. The bounded
         problem is solved exactly in the M-step, which keeps EM monotone.
+    correlations : ndarray of shape (d, d) or None
+        Of :math:`\Sigma_0`; None for a diagonal one. Diagonal components need none.
     """
 
     variances: FloatArray
     strength: float = 0.0
     floor: float = 1e-6
+    correlations: FloatArray | None = None
+
+    @cached_property
+    def covariance(self) -> FloatArray:
+        r""":math:`\Sigma_0`, (d, d)."""
+        if self.correlations is None:
+            return np.diag(self.variances)
+        deviations = np.sqrt(self.variances)
+        return self.correlations * deviations[:, None] * deviations
 
     def posterior_mean(
         self,
@@ -54,5 +66,8 @@ class VariancePrior:
         return np.where(empty, target, (squares + strength * target) / filled)
 
     def restricted(self, columns: list[int]) -> VariancePrior:
-        """Return the prior over some of the columns."""
-        return VariancePrior(self.variances[columns], self.strength, self.floor)
+        """Return the prior of some of the columns."""
+        correlations = self.correlations
+        if correlations is not None:
+            correlations = correlations[np.ix_(columns, columns)]
+        return replace(self, variances=self.variances[columns], correlations=correlations)
