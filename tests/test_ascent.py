@@ -1,9 +1,12 @@
 """Solvers of discriminative objectives: L-BFGS, extended Baum-Welch, early stopping."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from helpers import families, make_problem
 
+from hybridmix._parallel import Workers
 from hybridmix.mixture import MixtureCoordinates
 from hybridmix.objectives import (
     Blend,
@@ -12,6 +15,7 @@ from hybridmix.objectives import (
     Margin,
     ScaledMargin,
 )
+from hybridmix.problem import Problem
 from hybridmix.solvers import (
     EarlyStopping,
     ExpectationMaximisation,
@@ -190,3 +194,25 @@ def test_lbfgs_comes_back_from_steps_out_of_the_domain():
     solution = LimitedMemoryBFGS(max_iter=30, curvature=1e-10).solve(problem, start)
     assert np.isfinite(solution.value)
     assert solution.value > solution.trace[0]
+
+
+@pytest.mark.parametrize("name", ["spherical", "diag", "tied", "full"])
+def test_lbfgs_keeps_variances_above_the_floor(name):
+    problem, start = make_problem(name)
+    family = start.family
+    floor = 0.9 * _smallest_variance(start)
+    lifted = replace(family, prior=replace(family.prior, floor=floor, strength=0.0))
+    start = replace(start, family=lifted)
+    problem = Problem(problem.dataset, lifted, OBJECTIVES["conditional"], 5, Workers(1))
+    solution = LimitedMemoryBFGS(max_iter=100).solve(problem, start)
+    assert solution.value > solution.trace[0]
+    assert _smallest_variance(solution.model) >= floor * (1.0 - 1e-9)
+
+
+def _smallest_variance(model):
+    """Of the columns given those before them."""
+    if hasattr(model.components, "variances"):
+        return model.components.variances.min()
+    return (
+        1.0 / np.square(np.diagonal(model.components.whiteners, axis1=1, axis2=2)).max()
+    )

@@ -397,6 +397,20 @@ def test_losses_and_solvers_can_be_objects(iris):
     assert published.score(X, y) > 0.9
 
 
+@pytest.mark.parametrize("objective", ["hybrid", "conditional", "margin"])
+@pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
+def test_columns_that_never_vary_say_nothing(objective, kind):
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % 2
+    X = np.column_stack([rng.normal(size=200) + y, np.zeros(200)])
+    model = HybridMixtureClassifier(objective, covariance_type=kind).fit(X, y)
+    expected = model.predict_proba([[-3.0, 0.0], [4.0, 0.0]])
+    np.testing.assert_array_equal(expected.argmax(axis=1), [0, 1])
+    if kind != "spherical":  # whose one variance is that of both columns
+        found = model.predict_proba([[-3.0, 1.0], [4.0, 1.0]])
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
 def test_wrong_labels_do_not_steer_the_ramp_loss():
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], 200)

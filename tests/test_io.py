@@ -463,7 +463,10 @@ RECORD = {
         ({"record": RECORD | {"more": 1}}, "A record has .* fields: more"),
         ({"record": RECORD | {"class": "Path"}}, "class 'Path' is unknown"),
         ({"record": RECORD | {"class": "MixtureDensity"}}, "is unknown"),
-        ({"record": RECORD | {"fields": {"variances": 1}}}, "fields: correlations, floor, strength"),
+        (
+            {"record": RECORD | {"fields": {"variances": 1}}},
+            "fields: correlations, floor, strength",
+        ),
         ({"estimator": {"class": "Popen", "params": {}, "learned": {}}}, "'Popen' is"),
         (nested(100, "list"), "too deeply"),
         (nested(100, "tuple"), "too deeply"),

@@ -38,7 +38,12 @@ _MANIFEST = "manifest.json"
 # Parsed JSON takes many times the memory of its text, arrays take what they say.
 _MANIFEST_SHARE = 16
 _LEARNED: dict[type, list[str]] = {
-    HybridMixtureClassifier: ["classes_", "component_classes_", "temperature_"],
+    HybridMixtureClassifier: [
+        "classes_",
+        "component_classes_",
+        "temperature_",
+        "uniform_share_",
+    ],
     MixtureDensity: [],
     MixtureImputer: ["draw_models_"],
     MixtureOutlierDetector: ["offset_"],
@@ -292,9 +297,10 @@ def _check_estimator(estimator: Any) -> None:
         _require(np.ndim(estimator.classes_) == 1, "classes_ is no list of labels")
         same = np.array_equal(estimator.component_classes_, model.class_of)
         _require(same, "component_classes_ belongs to another mixture")
-        temperature = estimator.temperature_
+        temperature, share = estimator.temperature_, estimator.uniform_share_
         positive = isinstance(temperature, float) and temperature > 0.0
         _require(positive, "temperature_ is no positive number")
+        _require(isinstance(share, float) and 0.0 <= share < 1.0, "uniform_share_ is odd")
     if isinstance(estimator, MixtureOutlierDetector):
         _require(isinstance(estimator.offset_, float), "offset_ is no number")
 

@@ -289,6 +289,13 @@ class MixtureCoordinates:
             parts.append((class_counts - prior_shares) * self._prior_step)
         return np.concatenate(parts)
 
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Return the least and the largest values of the vector."""
+        lower, upper = np.full(self.size, -np.inf), np.full(self.size, np.inf)
+        own = slice(0, self._ends[0])
+        lower[own], upper[own] = self._family.bounds()
+        return lower, upper
+
     def prior_gradient(self, vector: FloatArray) -> FloatArray:
         """Return the gradient of the log density of the priors."""
         gradient = np.zeros(self.size)

@@ -19,7 +19,7 @@ from hybridmix.data import (
     read_table,
 )
 from hybridmix.estimators.base import MixtureEstimator
-from hybridmix.estimators.calibration import fitted_temperature
+from hybridmix.estimators.calibration import Calibration, fitted_calibration
 from hybridmix.estimators.discriminative import (
     DiscriminativeTraining,
     check_discrimination,
@@ -47,7 +47,7 @@ from hybridmix.objectives import ConditionalLikelihood, Likelihood, Objective
 from hybridmix.problem import Problem
 from hybridmix.solvers import ExtendedBaumWelch, LimitedMemoryBFGS, Solution
 
-# Rows are held out in this many folds to fit the temperature of the probabilities, and
+# Rows are held out in this many folds to calibrate the probabilities, and
 # to choose the weight of unlabelled rows among these shares of the balanced one.
 _CALIBRATION_FOLDS = 5
 _WEIGHT_FOLDS = 3
@@ -104,9 +104,9 @@ class HybridMixtureClassifier(MixtureClassifier):
         With validation rows: stop when the error has risen by this share of the lowest
         error so far (0.1 for ten per cent).
     calibrate : bool, default=False
-        Fit a temperature of the class probabilities to validation rows or, if there are
-        none, by five-fold cross-validation, which takes five more fits. Labels and
-        densities stay the same.
+        Correct the class probabilities by a temperature and a share of equal
+        probabilities, fitted to validation rows or, if there are none, by five-fold
+        cross-validation, which takes five more fits. Labels and densities stay the same.
     n_components : int, iterable of int or dict, default=1
         Components of each class: a number, numbers from which the Bayesian information
         criterion chooses for each class, or a dictionary from labels to either.
@@ -169,8 +169,8 @@ class HybridMixtureClassifier(MixtureClassifier):
         For each class: the criterion for each number of components that was tried;
         empty if ``init`` is a fitted model.
     converged_ : bool
-        Whether the last solver met its tolerance, before its largest number of
-        iterations.
+        Whether the last solver met its tolerance, or was stopped by validation rows,
+        before its largest number of iterations.
     n_iter_ : int
         Iterations of the last solver; with EM class by class, the most of any class.
     trace_ : ndarray
@@ -184,6 +184,9 @@ class HybridMixtureClassifier(MixtureClassifier):
         What an unlabelled row counted.
     temperature_ : float
         What log densities are divided by to get class probabilities; 1 unless calibrated.
+    uniform_share_ : float
+        Share of the class probabilities that is the same for all classes; 0 unless
+        calibrated.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str
@@ -311,7 +314,8 @@ class HybridMixtureClassifier(MixtureClassifier):
             run = _Run(table.schema, generator, pool)
             self.unlabelled_weight_ = self._chosen_weight(run, dataset)
             fits, solution = self._solve(run, dataset, validation, self.init)
-            self.temperature_ = self._temperature(run, dataset, validation, solution)
+            calibration = self._calibrated(run, dataset, validation, solution)
+        self.temperature_, self.uniform_share_ = calibration
         self.schema_ = table.schema
         self._publish_classes(dataset, fits, solution)
         return self
@@ -446,16 +450,16 @@ class HybridMixtureClassifier(MixtureClassifier):
             np.inf if self.generalisation_loss is None else self.generalisation_loss,
         )
 
-    def _temperature(
+    def _calibrated(
         self,
         run: _Run,
         dataset: Dataset,
         validation: Dataset | None,
         solution: Solution,
-    ) -> float:
-        """Return the temperature that held-out rows call for."""
+    ) -> Calibration:
+        """Return the calibration that held-out rows call for."""
         if not self.calibrate or solution.interrupted or len(self.classes_) == 1:
-            return 1.0
+            return Calibration()
         held = [(solution.model, validation)] if validation is not None else []
         if validation is None:
             for rest, part in dataset.folds(_CALIBRATION_FOLDS, run.generator):
@@ -463,7 +467,7 @@ class HybridMixtureClassifier(MixtureClassifier):
                 held.append((fold.model, part))
         if not held:
             raise ValueError("calibrate=True needs a class of two labelled rows or more.")
-        return fitted_temperature(
+        return fitted_calibration(
             np.concatenate([log_joint(model, part) for model, part in held], axis=1),
             np.concatenate([part.labels for _, part in held]),
             np.concatenate([part.filled_weights for _, part in held]),

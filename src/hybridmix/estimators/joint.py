@@ -9,7 +9,7 @@ from sklearn.base import ClassifierMixin
 
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.estimators.base import MixtureEstimator
-from hybridmix.mixture import class_posterior
+from hybridmix.estimators.calibration import Calibration
 
 
 class MixtureClassifier(ClassifierMixin, MixtureEstimator):
@@ -18,6 +18,7 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):
     classes_: np.ndarray
     component_classes_: IntArray
     temperature_: float
+    uniform_share_: float
 
     def predict_joint_log_proba(self, X: Any) -> FloatArray:
         """Return the joint log densities ``log p(x, c)`` of rows and classes, (n, C)."""
@@ -25,16 +26,17 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the class probabilities of each row, (n, C)."""
-        return class_posterior(self._tempered(X))[1].T
+        log_joint = self._log_joint(self._encode(X))
+        return self._calibration.probabilities(log_joint).T
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the logarithms of the class probabilities, (n, C)."""
-        log_joint = self._tempered(X)
-        evidence, _ = class_posterior(log_joint)
-        return (log_joint - evidence).T
+        log_joint = self._log_joint(self._encode(X))
+        return self._calibration.log_probabilities(log_joint).T
 
-    def _tempered(self, X: Any) -> FloatArray:
-        return self._log_joint(self._encode(X)) / self.temperature_
+    @property
+    def _calibration(self) -> Calibration:
+        return Calibration(self.temperature_, self.uniform_share_)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the most probable class of each row."""

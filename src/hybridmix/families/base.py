@@ -73,6 +73,10 @@ class Coordinates(ABC, Generic[P, S]):
 
     size: int
 
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Return the least and the largest values of the vector; none by default."""
+        return np.full(self.size, -np.inf), np.full(self.size, np.inf)
+
     @abstractmethod
     def parameters(self, vector: FloatArray) -> P:
         """Return the parameters that a vector stands for."""

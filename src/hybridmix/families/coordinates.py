@@ -15,6 +15,19 @@ from hybridmix.families.moments import (
 )
 from hybridmix.families.prior import VariancePrior
 
+# A deviation that is nearer to the floor than this, relatively, is at the floor.
+_AT_THE_FLOOR = 1e-3
+
+
+def _room_above(floor: float, deviations: FloatArray) -> FloatArray:
+    """Return how far log deviations may fall to keep variances above a floor.
+
+    There is no room for those at the floor: columns that never vary tell nothing of the
+    classes, and their variances are not moved at all.
+    """
+    room = np.log(deviations) - 0.5 * np.log(floor)
+    return np.where(room > _AT_THE_FLOOR, room, 0.0)
+
 
 class DiagonalCoordinates(Coordinates[DiagonalParameters, DiagonalStatistics]):
     r"""Whitened coordinates of diagonal Gaussians.
@@ -29,12 +42,12 @@ class DiagonalCoordinates(Coordinates[DiagonalParameters, DiagonalStatistics]):
         self,
         start: DiagonalParameters,
         counts: FloatArray,
-        prior_strength: float,
-        prior_variances: FloatArray,
+        prior: VariancePrior,
         spherical: bool,
     ) -> None:
-        self._prior_strength = prior_strength
-        self._prior_ratio = prior_variances / start.variances
+        self._prior_strength = prior.strength
+        self._prior_ratio = prior.variances / start.variances
+        self._room = _room_above(prior.floor, np.sqrt(start.variances))
         self._means = start.means
         self._deviations = np.sqrt(start.variances)
         self._step = 1.0 / np.sqrt(np.maximum(counts, 1.0))[:, None]
@@ -73,6 +86,13 @@ class DiagonalCoordinates(Coordinates[DiagonalParameters, DiagonalStatistics]):
             np.zeros_like(self._means), self._prior_strength * (1.0 - ratio)
         )
 
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        lower, upper = super().bounds()
+        room = self._room[:, : self._n_scales]
+        lower[self._means.size :] = np.where(room > 0.0, -np.inf, 0.0).ravel()
+        upper[self._means.size :] = (room / self._step).ravel()
+        return lower, upper
+
     def _joined(self, by_shift: FloatArray, by_scale: FloatArray) -> FloatArray:
         if self._n_scales == 1:
             by_scale = by_scale.sum(axis=1, keepdims=True)
@@ -95,6 +115,8 @@ class FullCoordinates(Coordinates[FullParameters, FullStatistics]):
         self, start: FullParameters, counts: FloatArray, prior: VariancePrior
     ) -> None:
         self._start = start
+        pivots = 1.0 / np.diagonal(start.whiteners, axis1=1, axis2=2)
+        self._room = _room_above(prior.floor, pivots)
         self._prior_strength = prior.strength
         # The prior's covariance, where the start is white.
         self._prior = (
@@ -152,6 +174,16 @@ class FullCoordinates(Coordinates[FullParameters, FullStatistics]):
         return self._joined(
             np.zeros_like(shift), by_matrix, matrices, self._prior_strength
         )
+
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        lower, upper = super().bounds()
+        n_shifts = self._start.means.size
+        # Views, so that the diagonals can be set in place.
+        least = lower[n_shifts:].reshape(len(self._room), -1)
+        largest = upper[n_shifts:].reshape(len(self._room), -1)
+        least[:, self._is_diagonal] = np.where(self._room > 0.0, -np.inf, 0.0)
+        largest[:, self._is_diagonal] = self._room / self._matrix_step
+        return lower, upper
 
     def _joined(
         self,

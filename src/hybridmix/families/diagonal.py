@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -152,9 +152,8 @@ class DiagonalGaussian(Family[DiagonalParameters, DiagonalStatistics]):
     def coordinates(
         self, start: DiagonalParameters, counts: FloatArray
     ) -> DiagonalCoordinates:
-        return DiagonalCoordinates(
-            start, counts, self.prior.strength, self._prior_variances(), self.spherical
-        )
+        prior = replace(self.prior, variances=self._prior_variances())
+        return DiagonalCoordinates(start, counts, prior, self.spherical)
 
     def impute(
         self, rows: Rows, parameters: DiagonalParameters, posterior: FloatArray

@@ -230,6 +230,10 @@ class ProductCoordinates(Coordinates[ProductParameters, ProductStatistics]):
             ]
         )
 
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        lower, upper = zip(*(factor.bounds() for factor in self._factors), strict=True)
+        return np.concatenate(lower), np.concatenate(upper)
+
     def prior_gradient(self, vector: FloatArray) -> FloatArray:
         pairs = zip(self._factors, self._split(vector), strict=True)
         return np.concatenate([f.prior_gradient(part) for f, part in pairs])

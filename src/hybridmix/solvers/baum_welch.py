@@ -86,15 +86,17 @@ class ExtendedBaumWelch:
                     # So short a step that loses is one that rounding decides.
                     converged = factor > self.factor * 2.0**_MOST_DOUBLINGS
                     continue
+                # A short step gains little, wherever it is.
+                converged = factor == self.factor and abs(gain) < self.tol
                 factor = max(self.factor, 0.5 * factor)
                 history.add(assessment, candidate)
                 model, statistics = candidate, assessment.statistics
-                converged = abs(gain) < self.tol
                 if value > highest:
                     best, highest = model, value
                 if self.verbose:
                     report(history)
                 stopped = watch is not None and watch(model)
+            converged = converged or stopped
         except KeyboardInterrupt:
             interrupted = True
         return Solution(

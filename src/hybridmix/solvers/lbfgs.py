@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import Bounds, minimize
 
 from hybridmix._typing import FloatArray
 from hybridmix.mixture import Mixture, MixtureCoordinates
@@ -70,6 +70,7 @@ class LimitedMemoryBFGS:
                     jac=True,
                     method="L-BFGS-B",
                     callback=ascent.look,
+                    bounds=ascent.bounds(),
                     options={
                         "maxiter": self.max_iter,
                         "maxcor": self.memory,
@@ -115,6 +116,11 @@ class _Ascent:
         self.history = History(problem)
         self.model = start
         self.value = float("nan")
+
+    def bounds(self) -> Bounds:
+        """Return the bounds of the vector, in its units."""
+        lower, upper = self._coordinates.bounds()
+        return Bounds(lower / self._unit, upper / self._unit)
 
     def loss(self, vector: FloatArray) -> tuple[float, FloatArray]:
         """Return minus the mean value with prior, and its gradient."""

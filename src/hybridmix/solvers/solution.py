@@ -26,7 +26,7 @@ class Solution:
     traces : dict of str to list of float
         What changed from the start over the iterations; see `History`.
     converged : bool
-        Whether the tolerance was met.
+        Whether the tolerance was met, or whoever watched said to stop.
     interrupted : bool
         Whether the user stopped the solver.
     n_reseeded : int
