@@ -46,7 +46,7 @@ from sklearn.svm import SVC
 from hybridmix import HybridMixtureClassifier
 
 FOLDS = 3
-MOST_ROWS = 1000
+MOST_ROWS = 600
 HOLES = 0.2
 LABELS_PER_CLASS = 5
 UNLABELLED = -1
@@ -54,22 +54,17 @@ BASE = "likelihood"
 
 SETTINGS: dict[str, dict[str, Any]] = {
     BASE: {"objective": "likelihood"},
-    "hybrid, hinge, 3": {"objective": "hybrid", "tradeoff": 3.0},
-    "hybrid, hinge, 10": {"objective": "hybrid", "tradeoff": 10.0},
-    "hybrid, hinge, 30": {"objective": "hybrid", "tradeoff": 30.0},
+    "hybrid, hinge, 10": {"objective": "hybrid", "tradeoff": 10.0, "loss": "hinge"},
+    "hybrid, hinge, 30": {"objective": "hybrid", "tradeoff": 30.0, "loss": "hinge"},
     "hybrid, log, 3": {"objective": "hybrid", "tradeoff": 3.0, "loss": "log"},
     "hybrid, log, 10": {"objective": "hybrid", "tradeoff": 10.0, "loss": "log"},
     "hybrid, log, 30": {"objective": "hybrid", "tradeoff": 30.0, "loss": "log"},
-    "hybrid, ramp, 10": {"objective": "hybrid", "tradeoff": 10.0, "loss": "ramp"},
-    "conditional": {"objective": "conditional"},
-    "margin": {"objective": "margin"},
 }
 SHAPES: dict[str, dict[str, Any]] = {
     "full": {"covariance_type": "full"},
+    "full, prior 1": {"covariance_type": "full", "covariance_prior": 1.0},
     "tied": {"covariance_type": "tied"},
     "diag": {"covariance_type": "diag"},
-    "full, 2 components": {"covariance_type": "full", "n_components": 2},
-    "full, prior 10": {"covariance_type": "full", "covariance_prior": 10.0},
 }
 
 

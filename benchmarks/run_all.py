@@ -11,16 +11,29 @@ from collections.abc import Sequence
 
 from common import HERE, add_options, version
 
-SCRIPTS = ["engine", "em", "em_missing", "scaling", "imputation", "outliers"]
+SCRIPTS = [
+    "engine",
+    "em",
+    "em_missing",
+    "scaling",
+    "imputation",
+    "outliers",
+    "pernkopf",
+    "search_cost",
+    "torch_speed",
+]
 RIVALS = {
     "pomegranate": "pomegranate",
     "gmmx": "gmmx",
     "stepmix": "stepmix",
     "pyod": "pyod",
+    "torch": "torch",
 }
 DATA_FILES = [
     "boston.npz",
     "glass.npz",
+    "indian_pines.npz",
+    "mnist.npz",
     "segmentation.npz",
     "sonar.npz",
     "phoneme_elena.npz",

@@ -1,4 +1,4 @@
-"""What the pictures of the examples share: colours, ellipses, saving."""
+"""What the pictures of the examples share: colours, ellipses, planes, saving."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import io
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -17,6 +18,7 @@ IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"
 # The palette of Okabe and Ito, which people with any colour vision can tell apart.
 BLACK, GREY, LIGHT = "#000000", "#8c8c8c", "#d9d9d9"
 BLUE, ORANGE, GREEN, RED, SKY = "#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9"
+PALE_BLUE, PALE_RED = "#d6e9f5", "#fbe3d3"
 
 plt.rcParams.update(
     {
@@ -46,6 +48,73 @@ def draw_ellipse(
     curve = mean[:, None] + 2.0 * np.linalg.cholesky(covariance) @ circle
     axes.plot(*curve, color=color, linestyle=style, linewidth=2.0, label=label)
     axes.plot(*mean, "+", color=color, markersize=10, markeredgewidth=2.0)
+
+
+@dataclass(frozen=True)
+class Plane:
+    """A grid of points in the plane: their coordinates, each of shape (m, n)."""
+
+    x: np.ndarray
+    y: np.ndarray
+
+    @classmethod
+    def around_origin(cls, x: float, y: float | None = None) -> Plane:
+        """Return the points of a rectangle, a square unless both sides are given."""
+        y = x if y is None else y
+        n = int(240 * y / x)
+        return cls(*np.meshgrid(np.linspace(-x, x, 240), np.linspace(-y, y, n)))
+
+    def of_points(self, function: Any) -> np.ndarray:
+        """Return the values of a function of a table, for the points."""
+        table = np.column_stack([self.x.ravel(), self.y.ravel()])
+        return np.asarray(function(table)).reshape(self.x.shape)
+
+    def log_ratio(self, model: Any) -> np.ndarray:
+        """Return how far the second class is ahead of the first, in log densities."""
+        return self.of_points(lambda t: np.diff(model.predict_joint_log_proba(t), axis=1))
+
+    def draw_border(self, axes: Axes, model: Any, margin: float | None = None) -> None:
+        """Draw where two classes are equally probable, and lines of a log margin."""
+        ratio = self.log_ratio(model)
+        colors = [PALE_BLUE, PALE_RED]
+        axes.contourf(self.x, self.y, ratio, [-np.inf, 0.0, np.inf], colors=colors)
+        axes.contour(self.x, self.y, ratio, [0.0], colors=BLACK, linewidths=1.8)
+        if margin is not None:
+            axes.contour(
+                self.x,
+                self.y,
+                ratio,
+                [-margin, margin],
+                colors=BLACK,
+                linewidths=1.1,
+                linestyles="--",
+            )
+        self.clip(axes)
+
+    def clip(self, axes: Axes) -> None:
+        """Let axes show the grid in a frame, without ticks."""
+        axes.spines[["top", "right"]].set_visible(True)
+        axes.set(
+            xlim=(self.x.min(), self.x.max()),
+            ylim=(self.y.min(), self.y.max()),
+            aspect="equal",
+            xticks=[],
+            yticks=[],
+        )
+
+
+def draw_classes(axes: Axes, X: np.ndarray, y: np.ndarray, size: float = 3.0) -> None:
+    """Draw rows of two classes, as discs and squares."""
+    for label, color, marker in ((0, BLUE, "o"), (1, RED, "s")):
+        axes.plot(
+            *X[y == label].T,
+            marker,
+            color=color,
+            markersize=size,
+            markeredgecolor="white",
+            markeredgewidth=0.2 * size / 3.0,
+            label=f"class {label}",
+        )
 
 
 @dataclass(frozen=True)

@@ -176,13 +176,15 @@ def test_probabilities_are_consistent(iris):
 
 def test_string_labels_and_class_prior(iris):
     X, y = iris[0], load_iris().target_names[iris[1]]
-    model = HybridMixtureClassifier(class_prior=[0.5, 0.3, 0.2]).fit(X, y)
+    model = HybridMixtureClassifier("likelihood", class_prior=[0.5, 0.3, 0.2]).fit(X, y)
     np.testing.assert_allclose(model.class_prior_, [0.5, 0.3, 0.2])
     assert set(model.predict(X)) == set(y)
     uneven = np.r_[0:50, 50:70, 100:110]
-    empirical = HybridMixtureClassifier().fit(X[uneven], y[uneven])
+    empirical = HybridMixtureClassifier("likelihood").fit(X[uneven], y[uneven])
     np.testing.assert_allclose(empirical.class_prior_, [50 / 80, 20 / 80, 10 / 80])
-    uniform = HybridMixtureClassifier(class_prior="uniform").fit(X[uneven], y[uneven])
+    uniform = HybridMixtureClassifier("likelihood", class_prior="uniform").fit(
+        X[uneven], y[uneven]
+    )
     np.testing.assert_allclose(uniform.class_prior_, 1 / 3)
     for wrong in ("flat", [0.5, 0.5], [0.5, 0.6, 0.1], [1.0, 0.0, 0.0]):
         with pytest.raises(ValueError, match="class_prior"):
@@ -228,12 +230,14 @@ def test_unlabelled_rows_help_where_classes_are_clusters():
     shown = np.r_[0:3, 300:303]
     few = np.full(600, -1)
     few[shown] = y[shown]
-    alone = HybridMixtureClassifier().fit(X[shown], y[shown])
+    alone = HybridMixtureClassifier("likelihood").fit(X[shown], y[shown])
     for weight in ("auto", 1.0):
-        model = HybridMixtureClassifier(unlabelled_weight=weight).fit(X, few)
+        model = HybridMixtureClassifier("likelihood", unlabelled_weight=weight).fit(
+            X, few
+        )
         assert model.score(X, y) >= alone.score(X, y)
         assert model.score(X, y) > 0.98
-    ignored = HybridMixtureClassifier(unlabelled_weight=0.0).fit(X, few)
+    ignored = HybridMixtureClassifier("likelihood", unlabelled_weight=0.0).fit(X, few)
     np.testing.assert_allclose(ignored.means_, alone.means_, atol=1e-6)
     for wrong in (-1.0, "half"):
         with pytest.raises(ValueError, match="unlabelled_weight"):
@@ -243,16 +247,19 @@ def test_unlabelled_rows_help_where_classes_are_clusters():
 def test_labelled_rows_as_they_are_when_nothing_couples_the_classes(iris):
     """Classes are fitted one by one: those of a pair do not depend on the third."""
     X, y = iris
-    all_three = HybridMixtureClassifier(covariance_prior=0.0).fit(X, y)
-    pair = HybridMixtureClassifier(covariance_prior=0.0).fit(X[y < 2], y[y < 2])
+    all_three = HybridMixtureClassifier("likelihood", covariance_prior=0.0).fit(X, y)
+    pair = HybridMixtureClassifier("likelihood", covariance_prior=0.0).fit(
+        X[y < 2], y[y < 2]
+    )
     np.testing.assert_allclose(all_three.means_[:2], pair.means_)
     np.testing.assert_allclose(all_three.covariances_[:2], pair.covariances_, rtol=1e-6)
 
 
 def test_start_from_a_fitted_classifier(iris):
     X, y = iris
-    first = HybridMixtureClassifier(n_components=2, random_state=0).fit(X, y)
-    again = HybridMixtureClassifier(n_components=2, init=first).fit(X, y)
+    first = HybridMixtureClassifier("likelihood", n_components=2, random_state=0)
+    first.fit(X, y)
+    again = HybridMixtureClassifier("likelihood", n_components=2, init=first).fit(X, y)
     np.testing.assert_allclose(again.means_, first.means_, rtol=0.05)
 
 
@@ -285,7 +292,7 @@ def test_number_of_labels_must_match(iris):
 @pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
 def test_discriminative_training_raises_its_objective(objective, kind, iris):
     X, y = punched(iris[0], 0.1), iris[1]
-    generative = HybridMixtureClassifier(covariance_type=kind).fit(X, y)
+    generative = HybridMixtureClassifier("likelihood", covariance_type=kind).fit(X, y)
     model = HybridMixtureClassifier(objective, covariance_type=kind, n_steps=15).fit(X, y)
     assert model.trace_[-1] > model.trace_[0]
     assert model.score(X, y) >= generative.score(X, y)
@@ -296,7 +303,8 @@ def test_hybrid_training_corrects_a_wrong_model():
     """Diagonal Gaussians cannot describe these classes, but can separate them better."""
     X, y = load_breast_cancer(return_X_y=True)
     options = {"covariance_type": "diag"}
-    generative = cross_val_score(HybridMixtureClassifier(**options), X, y).mean()
+    generative = HybridMixtureClassifier("likelihood", **options)
+    generative = cross_val_score(generative, X, y).mean()
     hybrid = cross_val_score(HybridMixtureClassifier("hybrid", **options), X, y).mean()
     assert hybrid > generative + 0.01
 
@@ -313,7 +321,7 @@ def test_tradeoff_leads_from_the_likelihood_to_the_margin(iris):
         np.mean(model.predict_joint_log_proba(X)[np.arange(150), y]) for model in models
     ]
     assert densities[0] > densities[1] > densities[2]
-    generative = HybridMixtureClassifier(covariance_type="diag").fit(X, y)
+    generative = HybridMixtureClassifier("likelihood", covariance_type="diag").fit(X, y)
     np.testing.assert_allclose(models[0].means_, generative.means_, rtol=1e-2)
 
 
@@ -378,7 +386,7 @@ def test_the_likelihood_in_the_history_is_in_the_units_of_the_table(iris):
 
 def test_losses_and_solvers_can_be_objects(iris):
     X, y = iris
-    options = {"covariance_type": "diag", "margin": 2.0}
+    options = {"covariance_type": "diag", "margin": 2.0, "loss": "hinge"}
     named = HybridMixtureClassifier("hybrid", n_steps=9, **options).fit(X, y)
     given = HybridMixtureClassifier(
         "hybrid",

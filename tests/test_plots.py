@@ -24,7 +24,8 @@ def _close_figures():
 @pytest.fixture(scope="module")
 def trained():
     X, y = load_iris(return_X_y=True)
-    return HybridMixtureClassifier("hybrid", validation_fraction=0.3).fit(X, y)
+    model = HybridMixtureClassifier("hybrid", loss="hinge", validation_fraction=0.3)
+    return model.fit(X, y)
 
 
 def test_traces_of_training(trained):
@@ -46,7 +47,7 @@ def test_traces_in_given_axes(trained):
 def test_no_traces_to_draw():
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match="one by one"):
-        TrainingDisplay.from_estimator(HybridMixtureClassifier().fit(X, y))
+        TrainingDisplay.from_estimator(HybridMixtureClassifier("likelihood").fit(X, y))
 
 
 def test_reliability(trained):

@@ -31,7 +31,8 @@ def small_search(**options):
 
 
 def test_results_are_tabulated_the_usual_way(iris):
-    search = small_search(margin=["auto", 5.0]).fit(*iris)
+    template = HybridMixtureClassifier(loss="hinge")
+    search = small_search(estimator=template, margin=["auto", 5.0]).fit(*iris)
     table = search.cv_results_
     assert len(table["params"]) == 12
     scores = np.stack([table[f"split{fold}_test_score"] for fold in range(3)])
@@ -195,6 +196,7 @@ def _tradeoff(model, X, y):
     ("options", "message"),
     [
         ({"margin": []}, "margin is empty"),
+        ({"margin": [1.0, 2.0]}, "has no margin to choose"),
         ({"tradeoff": [-1]}, "tradeoff=-1"),
         ({"missing_rate": 1.5}, "missing_rate=1.5"),
     ],

@@ -43,7 +43,7 @@ from hybridmix.estimators.training import (
 )
 from hybridmix.families import Family
 from hybridmix.mixture import Mixture
-from hybridmix.objectives import ConditionalLikelihood, Likelihood, Objective
+from hybridmix.objectives import Likelihood, Objective
 from hybridmix.problem import Problem
 from hybridmix.solvers import ExtendedBaumWelch, LimitedMemoryBFGS, Solution
 
@@ -73,21 +73,24 @@ class HybridMixtureClassifier(MixtureClassifier):
 
     Parameters
     ----------
-    objective : {"likelihood", "hybrid", "conditional", "margin"}, default="likelihood"
-        What training maximises: the likelihood of rows and labels, by EM; the likelihood
-        plus ``tradeoff`` times a discriminative term; the likelihood of the labels given
-        the rows; or the margin term alone. All but the first go on from the result of EM.
+    objective : {"hybrid", "likelihood", "conditional", "margin"}, default="hybrid"
+        What training maximises: the likelihood of rows and labels plus ``tradeoff`` times
+        a discriminative term; the likelihood alone, by EM; the likelihood of the labels
+        given the rows; or a margin term alone. All but the likelihood go on from the
+        result of EM.
     tradeoff : float, default=10.0
         Weight of the discriminative term in the hybrid objective. 0 is the likelihood;
         the larger, the more the model serves classification alone.
     margin : float or "auto", default="auto"
         Log margin between the joint densities of the label and of its best rival up to
-        which rows count in the discriminative term. "auto" is 0.4 for every column.
-    loss : {"hinge", "ramp", "scaled", "log"} or Objective, default="hinge"
-        The discriminative term: minus the soft hinge loss of the margin; the same, but
-        bounded for rows far on the wrong side, which makes it robust against wrong
-        labels; the bounded function of Pernkopf and Wohlmayr; or the log probability of
-        the label. An object of `hybridmix.objectives` has its own margin.
+        which rows count in the discriminative term, for all losses but "log". "auto" is
+        0.4 for every column.
+    loss : {"auto", "log", "hinge", "ramp", "scaled"} or Objective, default="auto"
+        The discriminative term: the log probability of the label; minus the soft hinge
+        loss of the margin; the same, but bounded for rows far on the wrong side, which
+        makes it robust against wrong labels; or the bounded function of Pernkopf and
+        Wohlmayr. "auto" is "log" for the hybrid objective and "hinge" for the margin
+        alone. An object of `hybridmix.objectives` has its own margin.
     solver : {"lbfgs", "baum-welch"} or solver, default="lbfgs"
         How the discriminative objectives are maximised: L-BFGS in whitened coordinates,
         or extended Baum-Welch steps that never lower the objective. An object of
@@ -207,11 +210,11 @@ class HybridMixtureClassifier(MixtureClassifier):
 
     def __init__(
         self,
-        objective: str = "likelihood",
+        objective: str = "hybrid",
         *,
         tradeoff: float = 10.0,
         margin: float | str = "auto",
-        loss: str | Objective = "hinge",
+        loss: str | Objective = "auto",
         solver: str | LimitedMemoryBFGS | ExtendedBaumWelch = "lbfgs",
         n_steps: int = 50,
         validation_fraction: float | None = None,
@@ -434,9 +437,7 @@ class HybridMixtureClassifier(MixtureClassifier):
     def _training(self, schema: Schema) -> DiscriminativeTraining:
         tradeoff = float(self.tradeoff) if self.objective == "hybrid" else None
         return DiscriminativeTraining(
-            ConditionalLikelihood()
-            if self.objective == "conditional"
-            else discrimination(self.loss, self._margin(schema)),
+            discrimination(self.objective, self.loss, self._margin(schema)),
             tradeoff,
             self.unlabelled_weight_,
             chosen_solver(

@@ -29,8 +29,8 @@ from hybridmix.solvers import (
     Solution,
 )
 
-OBJECTIVES = ("likelihood", "hybrid", "conditional", "margin")
-LOSSES = ("hinge", "ramp", "scaled", "log")
+OBJECTIVES = ("hybrid", "likelihood", "conditional", "margin")
+LOSSES = ("auto", "log", "hinge", "ramp", "scaled")
 SOLVERS = ("lbfgs", "baum-welch")
 # Beside a log margin that grows with the number of columns, as log densities do, the
 # tradeoff can stay the same from table to table.
@@ -75,10 +75,14 @@ def default_margin(n_columns: int) -> float:
     return _MARGIN_PER_COLUMN * n_columns
 
 
-def discrimination(loss: str | Objective, margin: float) -> Objective:
-    """Return the discriminative term of a loss by name, for a desired log margin."""
+def discrimination(objective: str, loss: str | Objective, margin: float) -> Objective:
+    """Return the discriminative term of an objective and a loss, by their names."""
+    if objective == "conditional":
+        return ConditionalLikelihood()
     if isinstance(loss, Objective):
         return loss
+    if loss == "auto":
+        loss = "log" if objective == "hybrid" else "hinge"
     if loss == "log":
         return ConditionalLikelihood()
     if loss == "scaled":

@@ -88,7 +88,7 @@ class HybridMixtureClassifierCV(MixtureClassifier):
     tradeoff : sequence of float, default=(0, 1, 3, 10, 30, 100)
         Candidates; 0 is the likelihood.
     margin : sequence of float or "auto", default=("auto",)
-        Candidates.
+        Candidates; they matter if the estimator's loss is a margin loss.
     missing_rate : float, default=0.0
         Share of the cells of the validation rows that are made missing, completely at
         random, before they are scored. A large tradeoff that is best for complete rows
@@ -191,7 +191,7 @@ class HybridMixtureClassifierCV(MixtureClassifier):
         from sklearn.metrics import check_scoring
 
         candidates = self._candidates()
-        template = self._template()
+        template = self._template(candidates)
         self.scorer_ = check_scoring(template, self.scoring)
         if as_frame(X) is None:
             X = validate_data(self, X, dtype=None, ensure_all_finite=False)
@@ -235,7 +235,7 @@ class HybridMixtureClassifierCV(MixtureClassifier):
         check_number("missing_rate", self.missing_rate, 0.0, 0.99)
         return candidates
 
-    def _template(self) -> HybridMixtureClassifier:
+    def _template(self, candidates: dict[str, list[Any]]) -> HybridMixtureClassifier:
         given = HybridMixtureClassifier() if self.estimator is None else self.estimator
         if not isinstance(given, HybridMixtureClassifier):
             raise TypeError(
@@ -246,6 +246,11 @@ class HybridMixtureClassifierCV(MixtureClassifier):
             raise ValueError(
                 "The estimator has a fitted model as init, but every setting of a "
                 "search has its own start."
+            )
+        if given.loss in ("auto", "log") and len(candidates["margin"]) > 1:
+            raise ValueError(
+                f"loss={given.loss!r} of the estimator has no margin to choose. Pass "
+                "estimator=HybridMixtureClassifier(loss='hinge'), or a single margin."
             )
         template = clone(given).set_params(verbose=0)
         if self.random_state is not None:
