@@ -33,7 +33,7 @@ from common import (
     write_table,
 )
 from sklearn.compose import make_column_selector, make_column_transformer
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.impute import SimpleImputer
@@ -106,7 +106,6 @@ def tables(options: Options) -> Iterator[Table]:
         lambda: table("iris", *load_iris(return_X_y=True)),
         lambda: table("wine", *load_wine(return_X_y=True)),
         lambda: table("breast cancer (wdbc)", *load_breast_cancer(return_X_y=True)),
-        lambda: table("digits", *load_digits(return_X_y=True)),
         lambda: table("glass", *load_xy(data, "glass")),
         lambda: table("sonar", *load_xy(data, "sonar")),
         lambda: table("segmentation", *load_xy(data, "segmentation")),

@@ -53,6 +53,7 @@ from common import (
     say,
     write_table,
 )
+from pictures import image_folder, prepare_pictures, save
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
@@ -64,7 +65,6 @@ from hybridmix import HybridMixtureClassifier
 from hybridmix.objectives import ScaledMargin
 from hybridmix.solvers import ExtendedBaumWelch, LimitedMemoryBFGS
 
-IMAGES = HERE.parent / "docs" / "images"
 PACKAGES = ("matplotlib",)
 # The palette of Okabe and Ito, which people with any colour vision can tell apart.
 BLACK, GREY = "#000000", "#8c8c8c"
@@ -270,48 +270,6 @@ def _spiral_row(
 
 
 # Pictures of the spiral -----------------------------------------------------------
-
-
-def image_folder(options: Options) -> Path | None:
-    """Return where pictures go: beside the tables, if these are not the project's own."""
-    return IMAGES if options.results == DEFAULT_RESULTS else options.results
-
-
-def save(figure: Any, name: str, folder: Path) -> None:
-    import io
-
-    import matplotlib.pyplot as plt
-    from PIL import Image
-
-    folder.mkdir(parents=True, exist_ok=True)
-    stream = io.BytesIO()
-    figure.savefig(stream, dpi=110)
-    # A palette of 64 colours makes the file three times smaller.
-    image = Image.open(stream).convert("RGB").quantize(64, dither=Image.Dither.NONE)
-    image.save(folder / f"{name}.png", optimize=True)
-    plt.close(figure)
-    print(f"Written: {name}.png", flush=True)
-
-
-def prepare_pictures() -> Any:
-    """Return matplotlib's pyplot, set to the style of the project's pictures."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    plt.rcParams.update(
-        {
-            "font.size": 10,
-            "axes.titlesize": 11,
-            "axes.titlelocation": "left",
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "legend.frameon": False,
-            "figure.constrained_layout.use": True,
-        }
-    )
-    return plt
 
 
 def draw_models(options: Options, rows: Sequence[Row]) -> None:

@@ -209,7 +209,7 @@ class TorchObjective:
         self._n_classes = start.n_classes
         self._class_of = torch.tensor(start.class_of, dtype=torch.int64)
         self._prior = start.family.prior
-        self._variances = torch.tensor(self._prior.variances)
+        self._target = torch.tensor(self._prior.covariance)
         self._means = torch.tensor(start.components.means)
         self._whiteners = torch.tensor(start.components.whiteners)
         self._log_mixing = torch.tensor(start.log_mixing)
@@ -297,8 +297,7 @@ class TorchObjective:
 
     def _log_prior_density(self, whiteners: Any) -> Any:
         half_log_determinants = -whiteners.diagonal(dim1=1, dim2=2).log().sum()
-        precision_diagonal = whiteners.square().sum(dim=1)
-        trace = (precision_diagonal @ self._variances).sum()
+        trace = ((whiteners @ self._target) * whiteners).sum()
         return -self._prior.strength * (half_log_determinants + 0.5 * trace)
 
     def loss(self) -> float:
