@@ -41,8 +41,6 @@ from typing import Any
 
 import numpy as np
 from common import (
-    DEFAULT_RESULTS,
-    HERE,
     MissingDataError,
     Options,
     Row,
