@@ -46,7 +46,7 @@ from sklearn.svm import SVC
 from hybridmix import HybridMixtureClassifier
 
 FOLDS = 3
-MOST_ROWS = 600
+MOST_ROWS = 400
 HOLES = 0.2
 LABELS_PER_CLASS = 5
 UNLABELLED = -1
@@ -182,7 +182,8 @@ def encoded(model: Any) -> Any:
     """Put imputation, scaling and one-hot encoding before a model."""
     real = make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler())
     text = make_pipeline(
-        SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore")
+        SimpleImputer(strategy="most_frequent"),
+        OneHotEncoder(handle_unknown="ignore", sparse_output=False),
     )
     columns = make_column_transformer(
         (real, make_column_selector(dtype_include="number")),
@@ -282,10 +283,10 @@ def run(options: Options) -> None:
                     }
                 )
         print(f"{given.name} done", flush=True)
+        write_table("defaults", rows, options, ["pandas"])
     say("Settings of the classifier over all tables")
     overview = summary(rows)
     print_table(overview)
-    write_table("defaults", rows, options, ["pandas"])
     write_table("defaults_summary", overview, options, ["pandas"])
 
 

@@ -320,7 +320,9 @@ def searches(data: Folded, quick: bool) -> Iterator[tuple[str, list[Callable[[],
     yield METHODS[1], [lambda: diagonal_search(tradeoffs)]
     yield METHODS[2], [lambda: grid("conditional", {})]
     yield METHODS[3], [lambda: grid("margin", scaled_margins([0.01, 0.1]))]
-    yield METHODS[4], [lambda loss=loss: best_search(loss) for loss in losses]
+    of_any_covariance = [lambda loss=loss: best_search(loss) for loss in losses]
+    of_any_covariance.append(lambda: diagonal_search(tradeoffs))
+    yield METHODS[4], of_any_covariance
     costs = [1.0] if quick else [0.1, 1.0, 10.0, 100.0, 1000.0]
     widths = ["scale"] if quick else ["scale", 0.001, 0.003, 0.01, 0.03, 0.1]
     linear = make_pipeline(StandardScaler(), SVC(kernel="linear"))

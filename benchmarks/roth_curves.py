@@ -1,7 +1,7 @@
 """What the tradeoff does, and what the iterations do (figures 4.6 and 4.7 of the thesis).
 
 MNIST in 50 principal components, 16 diagonal components per class, a desired log margin
-of 8, as in the thesis: likelihood, hinge loss of the margin and error against the tradeoff,
+of 8, as in the thesis: likelihood, hinge loss and error against the tradeoff,
 after 100 iterations; and along the iterations, with a tradeoff of 64. Nothing is stopped
 early. The thesis runs 5000 iterations of L-BFGS without whitened coordinates.
 """

@@ -343,3 +343,9 @@ def test_samples_look_like_the_training_table():
     assert array.shape == (5, 2)
     objects, _ = MixtureDensity().fit(frame.to_numpy(object)).sample(5)
     assert objects.dtype == object
+
+
+def test_nan_among_strings_marks_unlabelled_rows():
+    classes, numbers = encode_labels(["b", "a", float("nan"), None])
+    assert classes.tolist() == ["a", "b"]
+    assert numbers.tolist() == [1, 0, -1, -1]

@@ -20,7 +20,7 @@ from hybridmix import (
     MixtureImputer,
     MixtureOutlierDetector,
 )
-from hybridmix.objectives import Margin, ScaledMargin
+from hybridmix.objectives import Likelihood, Margin, ScaledMargin
 from hybridmix.solvers import ExtendedBaumWelch, LimitedMemoryBFGS
 
 
@@ -497,6 +497,38 @@ def test_calibration_lowers_the_log_loss_and_keeps_the_labels():
     assert by_validation.temperature_ > 1.5
 
 
+def test_calibration_by_few_rows_stays_near_what_it_was():
+    rng = np.random.default_rng(0)
+    y = np.arange(220) % 2
+    X = rng.normal(size=(220, 2)) + y[:, None]
+    for seed in range(5):
+        held = np.random.default_rng(seed).permutation(np.arange(200, 220))[:6]
+        model = HybridMixtureClassifier(calibrate=True)
+        model.fit(X[:200], y[:200], X_val=X[held], y_val=y[held])
+        assert 0.2 < model.temperature_ < 6.0
+
+
+def test_a_single_label_per_class_is_enough_to_begin():
+    """The variance within classes is then unknown, and must not be taken for zero."""
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 3
+    X = rng.normal(size=(300, 4)) + 4.0 * np.eye(3, 4)[y] * 2.0
+    few = np.full(300, -1)
+    few[:3] = y[:3]
+    model = HybridMixtureClassifier(random_state=0).fit(X, few)
+    assert model.score(X, y) > 0.9
+
+
+def test_going_on_from_a_model_obeys_the_options(iris):
+    X, y = iris[0][:120], iris[1][:120]
+    start = HybridMixtureClassifier("likelihood").fit(X, y)
+    for objective in ("likelihood", "hybrid"):
+        model = HybridMixtureClassifier(objective, init=start, class_prior="uniform")
+        np.testing.assert_allclose(model.fit(X, y).class_prior_, 1.0 / 3.0)
+    strong = HybridMixtureClassifier("likelihood", init=start, covariance_prior=1e4)
+    assert not np.allclose(strong.fit(X, y).covariances_, start.covariances_, rtol=0.1)
+
+
 def test_calibration_needs_rows_to_hold_out(iris):
     few = [0, 50, 100]
     with pytest.raises(ValueError, match="two labelled rows"):
@@ -507,6 +539,7 @@ def test_calibration_needs_rows_to_hold_out(iris):
     ("options", "message"),
     [
         ({"loss": "square"}, "loss='square'"),
+        ({"loss": Likelihood()}, "no margin or"),
         ({"solver": "adam"}, "solver='adam'"),
         ({"generalisation_loss": -0.1}, "generalisation_loss=-0.1"),
         ({"objective": "margin", "loss": "log"}, "objective='conditional'"),

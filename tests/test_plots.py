@@ -24,7 +24,9 @@ def _close_figures():
 @pytest.fixture(scope="module")
 def trained():
     X, y = load_iris(return_X_y=True)
-    model = HybridMixtureClassifier("hybrid", loss="hinge", validation_fraction=0.3)
+    model = HybridMixtureClassifier(
+        "hybrid", loss="hinge", validation_fraction=0.3, random_state=0
+    )
     return model.fit(X, y)
 
 
@@ -86,6 +88,8 @@ def test_calibration_report_checks_its_input():
         calibration_report([0], [[0.5, 0.5]], [0, 1, 2])
     with pytest.raises(ValueError, match="label 5 in row 0"):
         calibration_report([5], [[0.5, 0.5]], [0, 1])
+    with pytest.raises(ValueError, match="Row 1 has no label"):
+        calibration_report([0, np.nan], [[0.5, 0.5]] * 2, [0, 1])
 
 
 def test_the_extra_to_install_is_named(monkeypatch, trained):

@@ -220,3 +220,20 @@ def test_the_template_is_checked(iris):
     template = HybridMixtureClassifier(init=fitted)
     with pytest.raises(ValueError, match="its own start"):
         small_search(estimator=template).fit(*iris)
+
+
+def test_a_search_refuses_what_it_cannot_do(iris):
+    template = HybridMixtureClassifier(validation_fraction=0.2)
+    with pytest.raises(ValueError, match="validation_fraction"):
+        small_search(estimator=template).fit(*iris)
+    with pytest.raises(ValueError, match="single score"):
+        small_search(scoring=["accuracy", "neg_log_loss"]).fit(*iris)
+
+
+def test_a_second_search_leaves_nothing_of_the_first(iris):
+    X, y = iris
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(kind=np.where(y == 1, "u", "v"))
+    search = small_search().fit(frame, y)
+    assert hasattr(search, "categories_")
+    search.fit(X, y)
+    assert not hasattr(search, "categories_")

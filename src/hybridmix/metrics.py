@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_array, check_consistent_length
 
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import number_labels
+from hybridmix.estimators.training import check_number
 
 _SMALLEST = np.finfo(float).tiny
 
@@ -98,6 +99,9 @@ def calibration_report(
             "classes."
         )
     labels = number_labels(y_true, classes, unlabelled=None)
+    if np.any(labels < 0):
+        raise ValueError(f"Row {np.argmin(labels)} has no label; leave such rows out.")
+    check_number("n_bins", n_bins, 1, whole=True)
     rows = np.arange(len(labels))
     confidence = probabilities.max(axis=1)
     right = probabilities.argmax(axis=1) == labels

@@ -32,12 +32,12 @@ def encode_labels(y: Any, unlabelled: Any = -1) -> tuple[np.ndarray, IntArray]:
     numbers : ndarray of shape (n,)
         Class number of each row; -1 for an unlabelled one.
     """
-    labels = column_or_1d(y, warn=True, dtype=None)
+    labels = as_labels(y)
     if labels.dtype.kind == "f" and np.isinf(labels).any():
         raise ValueError("Input y contains infinity.")
     is_unlabelled = _unlabelled_rows(labels, unlabelled)
     if unlabelled == -1 and set(np.unique(labels[~is_unlabelled]).tolist()) == {1}:
-        if is_unlabelled.any():
+        if np.any(is_unlabelled & ~_unlabelled_rows(labels, None)):
             warnings.warn(
                 "y holds only -1 and 1, which are taken for two classes. Pass "
                 "unlabelled=None if they are, to silence this warning.",
@@ -64,7 +64,7 @@ def encode_labels(y: Any, unlabelled: Any = -1) -> tuple[np.ndarray, IntArray]:
 
 def number_labels(y: Any, classes: np.ndarray, unlabelled: Any = -1) -> IntArray:
     """Return the class numbers of labels that must be among known classes."""
-    labels = column_or_1d(y, warn=True, dtype=None)
+    labels = as_labels(y)
     numbers = {label: number for number, label in enumerate(classes.tolist())}
     if unlabelled in numbers:
         unlabelled = None
@@ -78,6 +78,13 @@ def number_labels(y: Any, classes: np.ndarray, unlabelled: Any = -1) -> IntArray
             )
         result[row] = numbers[label]
     return result
+
+
+def as_labels(y: Any) -> np.ndarray:
+    """Make an array of labels; NaN in a list of strings must not become a string."""
+    if isinstance(y, list | tuple) and any(isinstance(value, str) for value in y):
+        y = np.array(y, dtype=object)
+    return column_or_1d(y, warn=True, dtype=None)
 
 
 def _unlabelled_rows(labels: np.ndarray, unlabelled: Any) -> BoolArray:

@@ -290,7 +290,7 @@ class MixtureEstimator(BaseEstimator):
     # Prediction -------------------------------------------------------------------
 
     def _read(self, X: Any) -> Columns:
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         return read_table(self, X, schema=self.schema_)
 
     def _encode(self, X: Any) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -94,7 +95,7 @@ class HybridMixtureClassifier(MixtureClassifier):
     solver : {"lbfgs", "baum-welch"} or solver, default="lbfgs"
         How the discriminative objectives are maximised: L-BFGS in whitened coordinates,
         or extended Baum-Welch steps that never lower the objective. An object of
-        `hybridmix.solvers` has its own number of iterations.
+        `hybridmix.solvers` has its own number of iterations and, for L-BFGS, curvature.
     n_steps : int, default=50
         Largest number of iterations of this solver.
     validation_fraction : float or None, default=None
@@ -123,7 +124,7 @@ class HybridMixtureClassifier(MixtureClassifier):
         the others.
     variance_floor : float, default=1e-6
         Smallest variance of a component in any direction, relative to the variances of
-        the columns.
+        the columns. L-BFGS holds to it for each column given those before it.
     smoothing : float, default=1.0
         Rows added to the count of every category of a component.
     class_prior : {"empirical", "uniform"} or array-like of shape (n_classes,), \
@@ -140,7 +141,8 @@ class HybridMixtureClassifier(MixtureClassifier):
         Categorical columns beside those of type category, object, string or bool.
     init : {"kmeans", "k-means++"} or HybridMixtureClassifier, default="kmeans"
         Where EM begins: k-means within each class, k-means++ centres, or a fitted model.
-        The discriminative objectives go on from a fitted model without EM.
+        The discriminative objectives go on from a fitted model without EM. Its numbers
+        of components are kept.
     n_init : int, default=1
         Number of starts for each class; the best result is kept.
     max_iter : int, default=300
@@ -420,7 +422,8 @@ class HybridMixtureClassifier(MixtureClassifier):
         """Run EM and, if the objective asks for it, discriminative training."""
         fits: list[Fit] = []
         if self._discriminates and isinstance(init, MixtureEstimator):
-            solution = Solution(self._translated(init, run.schema), float("nan"))
+            start = self._continued(run, dataset, init)
+            solution = Solution(start, float("nan"))
         else:
             fits, solution = self._solve_likelihood(
                 run, dataset, init, self.unlabelled_weight_
@@ -488,12 +491,12 @@ class HybridMixtureClassifier(MixtureClassifier):
     ) -> tuple[list[Fit], Solution]:
         """Fit the classes one by one, then together if anything couples them."""
         labelled = dataset.labelled()
-        family_of = self._family_by_number(run.schema, labelled)
+        family_of = self._family_by_number(run.schema, dataset)
         log_prior = log_class_prior(self.class_prior, labelled, len(self.classes_))
         is_coupled = labelled.n_rows < dataset.n_rows or self.covariance_type == "tied"
         fits: list[Fit] = []
         if isinstance(init, MixtureEstimator):
-            start = self._translated(init, run.schema)
+            start = self._continued(run, dataset, init)
         else:
             trainer = self._trainer(family_of, run.generator, run.pool, is_coupled)
             fits = [
@@ -514,17 +517,30 @@ class HybridMixtureClassifier(MixtureClassifier):
         solver = self._solver(self._learns_prior)
         return fits, solver.solve(problem, start, run.generator)
 
+    def _continued(self, run: _Run, dataset: Dataset, init: MixtureEstimator) -> Mixture:
+        """Return the mixture of a fitted classifier, with the options of this one."""
+        model = self._translated(init, run.schema)
+        family_of = self._family_by_number(run.schema, dataset)
+        log_prior = log_class_prior(
+            self.class_prior, dataset.labelled(), len(self.classes_)
+        )
+        return replace(
+            model,
+            family=family_of(model.n_components / model.n_classes),
+            log_prior=model.log_prior if self._learns_prior else log_prior,
+        )
+
     def _family_by_number(
-        self, schema: Schema, labelled: Dataset
+        self, schema: Schema, dataset: Dataset
     ) -> Callable[[float], Family[Any, Any]]:
         """Return the family as a function of the number of components of a class.
 
         Its prior is what the classes have in common.
         """
-        variances = within_class_variances(labelled)
+        variances = within_class_variances(dataset)
         correlations = None
         if self.covariance_type == "full" and schema.real:
-            correlations = within_class_correlations(labelled)
+            correlations = within_class_correlations(dataset.labelled())
         return lambda k: self._family(schema, variances, k, correlations)
 
     def _fit_label(

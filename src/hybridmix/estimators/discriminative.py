@@ -21,6 +21,7 @@ from hybridmix.objectives import (
     Objective,
     ScaledMargin,
 )
+from hybridmix.objectives.margin import MarginObjective
 from hybridmix.problem import Problem
 from hybridmix.solvers import (
     EarlyStopping,
@@ -44,12 +45,14 @@ def check_discrimination(estimator: Any) -> None:
         raise ValueError(
             f"objective={objective!r} is not one of {', '.join(OBJECTIVES)}."
         )
-    if not isinstance(loss, Objective) and loss not in LOSSES:
+    terms = (MarginObjective, ConditionalLikelihood)
+    if not isinstance(loss, terms) and loss not in LOSSES:
         raise ValueError(
-            f"loss={loss!r} is not one of {', '.join(LOSSES)}, and no object of "
-            "hybridmix.objectives."
+            f"loss={loss!r} is not one of {', '.join(LOSSES)}, and no margin or "
+            "conditional likelihood of hybridmix.objectives."
         )
-    if objective == "margin" and loss == "log":
+    is_log = isinstance(loss, ConditionalLikelihood) or loss == "log"
+    if objective == "margin" and is_log:
         raise ValueError(
             "loss='log' is not a margin; use objective='conditional' for it alone."
         )

@@ -24,6 +24,7 @@ from hybridmix._typing import FloatArray
 from hybridmix.data import UNLABELLED, encode_labels
 from hybridmix.data.columns import as_frame
 from hybridmix.data.holes import punch_holes, random_holes
+from hybridmix.data.labels import as_labels
 from hybridmix.estimators.base import MixtureEstimator
 from hybridmix.estimators.classifier import HybridMixtureClassifier
 from hybridmix.estimators.joint import MixtureClassifier
@@ -192,6 +193,8 @@ class HybridMixtureClassifierCV(MixtureClassifier):
 
         candidates = self._candidates()
         template = self._template(candidates)
+        if isinstance(self.scoring, list | tuple | dict | set):
+            raise ValueError("scoring must be a single score, to choose by.")
         self.scorer_ = check_scoring(template, self.scoring)
         if as_frame(X) is None:
             X = validate_data(self, X, dtype=None, ensure_all_finite=False)
@@ -212,9 +215,8 @@ class HybridMixtureClassifierCV(MixtureClassifier):
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        weights = None if sample_weight is None else np.asarray(sample_weight)
         path = _path_to(self.best_params_, candidates["tradeoff"])
-        for _, model, _ in _models(template, [path], X, y, weights):
+        for _, model, _ in _models(template, [path], X, y, sample_weight):
             self.best_estimator_ = model
         self._adopt(self.best_estimator_)
         return self
@@ -247,6 +249,11 @@ class HybridMixtureClassifierCV(MixtureClassifier):
                 "The estimator has a fitted model as init, but every setting of a "
                 "search has its own start."
             )
+        if given.validation_fraction is not None:
+            raise ValueError(
+                "The estimator has a validation_fraction, but the start that settings "
+                "share is trained on all rows. Use None: the folds do the validation."
+            )
         if given.loss in ("auto", "log") and len(candidates["margin"]) > 1:
             raise ValueError(
                 f"loss={given.loss!r} of the estimator has no margin to choose. Pass "
@@ -263,7 +270,7 @@ class HybridMixtureClassifierCV(MixtureClassifier):
         """Split the labelled rows; every training set has all unlabelled ones."""
         from sklearn.model_selection import check_cv
 
-        labels = np.asarray(y)
+        labels = as_labels(y)
         classes, numbers = encode_labels(y, template.unlabelled)
         if len(numbers) != _num_samples(X):
             raise ValueError(
@@ -344,7 +351,8 @@ class HybridMixtureClassifierCV(MixtureClassifier):
         numbers = [
             k for k in candidates["n_components"] if isinstance(k, int | np.integer)
         ]
-        classes = np.unique(np.concatenate([fold.y_held for fold in folds])).tolist()
+        known = [encode_labels(fold.y, template.unlabelled)[0] for fold in folds]
+        classes = np.unique(np.concatenate(known)).tolist()
         for label in classes:
             best, _ = max(results, key=lambda result: _mean_score(result[1]))
             present = best["n_components"]
@@ -395,9 +403,11 @@ class HybridMixtureClassifierCV(MixtureClassifier):
 
     def _adopt(self, model: HybridMixtureClassifier) -> None:
         """Take over what the best model has learned, and predict like it."""
-        for name, value in vars(model).items():
-            if name.endswith("_") and not name.startswith("_"):
-                setattr(self, name, value)
+        for name in getattr(self, "_adopted", []):
+            self.__dict__.pop(name, None)
+        learned = {k: v for k, v in vars(model).items() if k.endswith("_")}
+        self._adopted = list(learned)
+        self.__dict__.update(learned)
 
 
 # Settings and paths ---------------------------------------------------------------------
@@ -427,7 +437,7 @@ def _models(
     paths: list[list[dict[str, Any]]],
     X: Any,
     y: Any,
-    weights: FloatArray | None,
+    weights: Any,
 ) -> Iterator[tuple[dict[str, Any], HybridMixtureClassifier, float]]:
     """Train all settings of a bundle; yield setting, model and seconds.
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from hybridmix._chunks import row_chunks
 from hybridmix._parallel import Workers
-from hybridmix._typing import FloatArray
-from hybridmix.data import Dataset
+from hybridmix._typing import BoolArray, FloatArray
+from hybridmix.data import UNLABELLED, Dataset
 from hybridmix.families import Family
 from hybridmix.mixture import Mixture
 from hybridmix.objectives import Likelihood
@@ -199,20 +199,39 @@ def component_range(n_components: Components) -> list[int]:
 
 
 def within_class_variances(dataset: Dataset) -> FloatArray:
-    """Return the pooled variances of the real columns within the labelled classes."""
+    """Return the pooled variances of the real columns within the labelled classes.
+
+    One row of the variance over all rows is added, labelled or not: with a single label
+    per class, there is no other.
+    """
     rows, weights = dataset.rows, dataset.filled_weights
     d = rows.real.shape[0]
-    squares, counts = np.zeros(d), np.zeros(d)
-    for label in np.unique(dataset.labels):
+    observed = np.ones((d, 1)) if rows.observed is None else rows.observed
+    squares, freedom = np.zeros(d), np.zeros(d)
+    for label in np.unique(dataset.labels[dataset.labels != UNLABELLED]):
         here = slice(*np.searchsorted(dataset.labels, [label, label + 1]))
-        weight = weights[here]
-        for i in range(d):
-            w = weight if rows.observed is None else weight * rows.observed[i, here]
-            count = w.sum()
-            mean = rows.real[i, here] @ w / max(count, np.finfo(float).tiny)
-            squares[i] += ((rows.real[i, here] - mean) ** 2) @ w
-            counts[i] += count
-    return np.divide(squares, counts, out=np.ones(d), where=counts > 0)
+        own, counts = _column_squares(rows.real[:, here], observed, here, weights[here])
+        squares += own
+        freedom += np.maximum(counts - 1.0, 0.0)
+    total, counts = _column_squares(rows.real, observed, slice(None), weights)
+    overall = np.divide(total, counts, out=np.ones(d), where=counts > 0)
+    return (squares + overall) / (freedom + 1.0)
+
+
+def _column_squares(
+    real: FloatArray,
+    observed: FloatArray | BoolArray,
+    here: slice,
+    weights: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Return sums of squares about the means of columns, and weights of what is seen."""
+    squares, counts = np.zeros(len(real)), np.zeros(len(real))
+    for i, column in enumerate(real):  # one by one, since the table may be large
+        w = weights * (observed[i] if observed.shape[1] == 1 else observed[i, here])
+        counts[i] = w.sum()
+        mean = column @ w / max(counts[i], np.finfo(float).tiny)
+        squares[i] = np.square(column - mean) @ w
+    return squares, counts
 
 
 def within_class_correlations(dataset: Dataset) -> FloatArray:
