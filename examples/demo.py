@@ -7,8 +7,9 @@ The table is scikit-learn's breast cancer data, with 30 % of all cells removed a
 from training and test rows alike, and with labels for 30 of the 341 training rows. Every
 method has its default options, with these exceptions: the classes share one covariance,
 since 30 labels cannot fill a table of 30 x 30 numbers for each, and the probabilities of
-mixtures and SVM are calibrated; the other mixtures have one component; and the boosted trees have leaves of ten rows instead of 20, with which 30
-rows cannot be split. These options were chosen on splits other than those reported.
+mixtures and SVM are calibrated; the other mixtures have one component; and the boosted
+trees have leaves of ten rows instead of 20, with which 30 rows cannot be split. These
+options were chosen on splits other than those reported.
 """
 
 from __future__ import annotations
