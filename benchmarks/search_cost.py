@@ -35,7 +35,7 @@ from common import (
     say,
     write_table,
 )
-from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, train_test_split
 
 from hybridmix import HybridMixtureClassifier, HybridMixtureClassifierCV
@@ -56,8 +56,8 @@ def breast_cancer(_: Path) -> tuple[np.ndarray, np.ndarray]:
     return load_breast_cancer(return_X_y=True)
 
 
-def digits(_: Path) -> tuple[np.ndarray, np.ndarray]:
-    return load_digits(return_X_y=True)
+def wine(_: Path) -> tuple[np.ndarray, np.ndarray]:
+    return load_wine(return_X_y=True)
 
 
 def segmentation(data: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -65,9 +65,9 @@ def segmentation(data: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 TABLES: list[Callable[[Path], tuple[np.ndarray, np.ndarray]]] = [
+    wine,
     breast_cancer,
     segmentation,
-    digits,
 ]
 
 
@@ -191,6 +191,7 @@ def run(options: Options) -> None:
                 continue
             if row is not None:
                 rows.append(row)
+                write_table("search_cost", rows, options)
     say(
         "Search over settings by five folds, one job",
         {
