@@ -68,8 +68,8 @@ class HybridMixtureClassifierCV(MixtureClassifier):
     Every combination of ``covariance_type``, ``covariance_prior``, ``n_components``,
     ``margin`` and ``tradeoff`` is scored. Combinations share what they can: EM runs once
     for each choice of the first three, and along ascending tradeoffs each training goes
-    on from the result of the one before. The final model takes the same way through all
-    rows.
+    on from the result of the one before, for its part of the estimator's ``n_steps``. The
+    final model takes the same way through all rows.
 
     Parameters
     ----------
@@ -259,7 +259,9 @@ class HybridMixtureClassifierCV(MixtureClassifier):
                 f"loss={given.loss!r} of the estimator has no margin to choose. Pass "
                 "estimator=HybridMixtureClassifier(loss='hinge'), or a single margin."
             )
-        template = clone(given).set_params(verbose=0)
+        stations = max(1, sum(tradeoff > 0 for tradeoff in set(candidates["tradeoff"])))
+        n_steps = -(-given.n_steps // stations)
+        template = clone(given).set_params(verbose=0, n_steps=n_steps)
         if self.random_state is not None:
             template.set_params(random_state=self._seed())
         return template
