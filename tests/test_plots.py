@@ -16,7 +16,8 @@ from hybridmix.plots import ReliabilityDisplay, TrainingDisplay
 
 @pytest.fixture(autouse=True)
 def _close_figures():
-    with mpl.rc_context({"backend": "Agg"}):
+    # Examples that ran in this process may have left their style behind.
+    with mpl.rc_context({"backend": "Agg", "axes.titlelocation": "center"}):
         yield
     plt.close("all")
 
