@@ -22,6 +22,7 @@ from common import (
     wait_for_quiet,
     write_table,
 )
+from roth import n_parameters
 from roth_data import Split, mnist50
 from sklearn.svm import SVC
 
@@ -69,6 +70,7 @@ def measured(name: str, train: Callable[[Split], Any], split: Split) -> Row:
         "training_seconds": training,
         "prediction_seconds": prediction,
         "error": 100.0 * wrong,
+        "parameters": n_parameters(model),
     }
 
 
