@@ -9,13 +9,16 @@ from hybridmix.families import (
     DiagonalGaussian,
     FullGaussian,
     Product,
+    RefinedSubspaceGaussian,
+    SubspaceGaussian,
     VariancePrior,
 )
+from hybridmix.families.subspace import principal_subspace
 from hybridmix.mixture import Mixture
 from hybridmix.objectives import Likelihood
 from hybridmix.problem import Problem
 
-D, N_CATEGORIES = 5, (3, 2)
+D, N_CATEGORIES, N_FACTORS = 5, (3, 2), 2
 
 
 def families(strength=0.7):
@@ -24,15 +27,24 @@ def families(strength=0.7):
     prior = VariancePrior(variances, strength)
     correlated = VariancePrior(variances, strength, correlations=0.7 * np.eye(D) + 0.3)
     categorical = Categorical(N_CATEGORIES, 0.8)
+    subspace = principal_subspace(make_rows(500), np.ones(500), N_FACTORS, 1e-2)
+    latent_prior = VariancePrior(
+        np.ones(N_FACTORS), strength, correlations=np.array([[1.0, 0.4], [0.4, 1.0]])
+    )
     full, tied = FullGaussian(correlated), FullGaussian(prior, tied=True)
     return {
         "spherical": DiagonalGaussian(prior, spherical=True),
         "diag": DiagonalGaussian(prior),
         "tied": tied,
         "full": full,
+        "subspace": SubspaceGaussian(latent_prior, subspace),
+        "refined subspace": RefinedSubspaceGaussian(latent_prior, subspace),
         "categorical": categorical,
         "full x categorical": Product((full, categorical)),
         "diag x categorical": Product((DiagonalGaussian(prior), categorical)),
+        "subspace x categorical": Product(
+            (SubspaceGaussian(latent_prior, subspace), categorical)
+        ),
     }
 
 

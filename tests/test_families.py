@@ -26,6 +26,7 @@ def setup(name, missing, n_patterns, n_rows=300):
 
 def gaussian_part(parameters):
     part = getattr(parameters, "factors", [parameters])[0]
+    part = part.dense() if hasattr(part, "dense") else part
     return part if hasattr(part, "means") else None
 
 
@@ -40,7 +41,7 @@ def reference_log_density(parameters, rows):
     gaussian = gaussian_part(parameters)
     factors = getattr(parameters, "factors", [parameters])
     categorical = next((f for f in factors if hasattr(f, "log_probabilities")), None)
-    n_components = len(factors[0].means if gaussian else categorical.log_probabilities)
+    n_components = len(gaussian.means if gaussian else categorical.log_probabilities)
     result = np.zeros((n_components, rows.n_rows))
     offsets = np.cumsum((0, *N_CATEGORIES))
     for j, n in itertools.product(range(n_components), range(rows.n_rows)):
@@ -138,12 +139,15 @@ def test_coordinates_start_at_zero_and_pull_gradients_back(name, missing, n_patt
     np.testing.assert_allclose(gradient, numeric, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", FAMILIES)
-def test_m_step_maximises_the_penalised_expected_log_density(name):
+# M-steps leave the subspace as it is, also where gradient methods would move it.
+@pytest.mark.parametrize("name", [n for n in FAMILIES if n != "refined subspace"])
+def test_m_steps_maximise_the_penalised_expected_log_density(name):
     family = families()[name]
     rows = make_rows(400)
     weights = np.random.default_rng(1).dirichlet(np.ones(3), size=400).T
     best = family.start(rows, weights)
+    for _ in range(100 if "subspace" in name else 0):  # the latent variables are missing
+        best = family.maximise(family.summarise(rows, best, weights))
     prepared = family.prepare(rows)
     coordinates = family.coordinates(best, weights.sum(axis=1))
 
@@ -241,7 +245,9 @@ def test_samples_have_the_moments_of_their_component(name):
             np.testing.assert_allclose(shares, expected, atol=0.02)
 
 
-@pytest.mark.parametrize("name", ["diag", "tied", "full", "full x categorical"])
+@pytest.mark.parametrize(
+    "name", ["diag", "tied", "full", "subspace", "full x categorical"]
+)
 @pytest.mark.parametrize("is_frequent", [False, True])
 def test_draws_have_the_conditional_mean_and_covariance(name, is_frequent):
     family, _, parameters = setup(name, 0.0, None)
@@ -290,9 +296,12 @@ def test_number_of_parameters(name):
         "diag": 4 * 2 * D,
         "tied": 4 * D + D * (D + 1) // 2,
         "full": 4 * (D + D * (D + 1) // 2),
+        "subspace": 4 * 5 + 2 * D + 2 * D - 6,
+        "refined subspace": 4 * 5 + 2 * D + 2 * D - 6,
         "categorical": 4 * 3,
         "full x categorical": 4 * (D + D * (D + 1) // 2 + 3),
         "diag x categorical": 4 * (2 * D + 3),
+        "subspace x categorical": 4 * 8 + 2 * D + 2 * D - 6,
     }
     assert families()[name].n_parameters(4) == expected[name]
 

@@ -99,7 +99,8 @@ class Problem:
         self._tasks = _balanced_tasks(self._chunks)
         small = dataset.n_rows * n_components * dataset.rows.real.shape[0] < _SMALL
         self._workers = Workers(1) if small else workers
-        keep = dataset.n_rows * width * 8 <= _KEPT_BYTES
+        kept_width = family.kept_width(dataset.rows.observed)
+        keep = dataset.n_rows * kept_width * 8 <= _KEPT_BYTES
         self._kept: list[Any] | None = [None] * len(self._chunks) if keep else None
 
     @property

@@ -6,6 +6,11 @@ from hybridmix.families.diagonal import DiagonalGaussian
 from hybridmix.families.full import FullGaussian
 from hybridmix.families.prior import VariancePrior
 from hybridmix.families.product import Product
+from hybridmix.families.subspace import (
+    RefinedSubspaceGaussian,
+    Subspace,
+    SubspaceGaussian,
+)
 
 __all__ = [
     "Categorical",
@@ -14,5 +19,8 @@ __all__ = [
     "Family",
     "FullGaussian",
     "Product",
+    "RefinedSubspaceGaussian",
+    "Subspace",
+    "SubspaceGaussian",
     "VariancePrior",
 ]

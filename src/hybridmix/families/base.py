@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
+from hybridmix._chunks import row_chunks
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import Rows
 
@@ -105,6 +106,14 @@ class Family(ABC, Generic[P, S]):
         The mask (d, n) of the rows to come tells how many holes to expect; None for none.
         """
 
+    def kept_width(self, observed: BoolArray | None = None) -> int:
+        """Return how many numbers a prepared row occupies, about."""
+        return self.width(1, observed)
+
+    def embed(self, rows: Rows) -> Rows:
+        """Return rows whose real columns suit Euclidean distances, for k-means."""
+        return rows
+
     @abstractmethod
     def prepare(self, rows: Rows) -> Any:
         """Rearrange rows into what the other methods read; free of parameters."""
@@ -118,6 +127,15 @@ class Family(ABC, Generic[P, S]):
         self, prepared: Any, parameters: P, weights: FloatArray, notes: Any
     ) -> S:
         """Return weighted sufficient statistics; the weights (J, n) may be negative."""
+
+    def summarise(self, rows: Rows, parameters: P, weights: FloatArray) -> S:
+        """Return the statistics of any number of rows, chunk by chunk."""
+        total = self.zero_statistics(len(weights))
+        for chunk in row_chunks(rows.n_rows, self.width(len(weights), rows.observed)):
+            prepared = self.prepare(rows[chunk])
+            _, notes = self.evaluate(prepared, parameters)
+            total.add(self.accumulate(prepared, parameters, weights[:, chunk], notes))
+        return total
 
     @abstractmethod
     def zero_statistics(self, n_components: int) -> S:

@@ -19,7 +19,7 @@ from hybridmix.families.prior import VariancePrior
 _AT_THE_FLOOR = 1e-3
 
 
-def _room_above(floor: float, deviations: FloatArray) -> FloatArray:
+def room_above(floor: float, deviations: FloatArray) -> FloatArray:
     """Return how far log deviations may fall to keep variances above a floor.
 
     There is no room for those at the floor: columns that never vary tell nothing of the
@@ -47,7 +47,7 @@ class DiagonalCoordinates(Coordinates[DiagonalParameters, DiagonalStatistics]):
     ) -> None:
         self._prior_strength = prior.strength
         self._prior_ratio = prior.variances / start.variances
-        self._room = _room_above(prior.floor, np.sqrt(start.variances))
+        self._room = room_above(prior.floor, np.sqrt(start.variances))
         self._means = start.means
         self._deviations = np.sqrt(start.variances)
         self._step = 1.0 / np.sqrt(np.maximum(counts, 1.0))[:, None]
@@ -116,7 +116,7 @@ class FullCoordinates(Coordinates[FullParameters, FullStatistics]):
     ) -> None:
         self._start = start
         pivots = 1.0 / np.diagonal(start.whiteners, axis1=1, axis2=2)
-        self._room = _room_above(prior.floor, pivots)
+        self._room = room_above(prior.floor, pivots)
         self._prior_strength = prior.strength
         # The prior's covariance, where the start is white.
         self._prior = (

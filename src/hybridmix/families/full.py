@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from hybridmix._chunks import row_chunks
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import Rows
 from hybridmix.families.base import Family
 from hybridmix.families.coordinates import FullCoordinates
 from hybridmix.families.diagonal import DiagonalGaussian
+from hybridmix.families.groups import assemble
 from hybridmix.families.moments import (
     FullParameters,
     FullStatistics,
@@ -20,7 +20,7 @@ from hybridmix.families.moments import (
     inverse_lower,
     raised,
 )
-from hybridmix.families.patterns import RowGroup, assemble, group_rows
+from hybridmix.families.patterns import RowGroup, group_rows
 from hybridmix.families.prior import LOG_2PI, VariancePrior
 
 
@@ -88,13 +88,9 @@ class FullGaussian(Family[FullParameters, FullStatistics]):
         return total
 
     def zero_statistics(self, n_components: int) -> FullStatistics:
-        d = self.n_columns
-        kind = TiedStatistics if self.tied else FullStatistics
-        return kind(
-            np.zeros(n_components),
-            np.zeros((n_components, d)),
-            np.zeros((1 if self.tied else n_components, d, d)),
-        )
+        if self.tied:
+            return TiedStatistics.zero(n_components, self.n_columns, 1)
+        return FullStatistics.zero(n_components, self.n_columns)
 
     def maximise(self, statistics: FullStatistics) -> FullParameters:
         counts = np.maximum(statistics.counts, 0.0)
@@ -148,12 +144,7 @@ class FullGaussian(Family[FullParameters, FullStatistics]):
             share = np.maximum(weights.sum(axis=1), np.finfo(float).tiny)
             covariances = np.average(covariances, axis=0, weights=share)[None]
         parameters = FullParameters.of(rough.means, covariances)
-        total = self.zero_statistics(len(weights))
-        for chunk in row_chunks(rows.n_rows, self.width(len(weights), rows.observed)):
-            prepared = self.prepare(rows[chunk])
-            _, notes = self.evaluate(prepared, parameters)
-            total.add(self.accumulate(prepared, parameters, weights[:, chunk], notes))
-        return self.maximise(total)
+        return self.maximise(self.summarise(rows, parameters, weights))
 
     def log_prior(self, parameters: FullParameters) -> float:
         traces = np.einsum("gij,ij->g", parameters.precisions, self.prior.covariance)

@@ -146,12 +146,60 @@ class FullStatistics(Statistics):
     first: FloatArray
     second: FloatArray
 
+    @classmethod
+    def zero(
+        cls, n_components: int, n_columns: int, n_matrices: int | None = None
+    ) -> Self:
+        """Return empty statistics; the number of matrices is that of the components."""
+        n_matrices = n_components if n_matrices is None else n_matrices
+        return cls(
+            np.zeros(n_components),
+            np.zeros((n_components, n_columns)),
+            np.zeros((n_matrices, n_columns, n_columns)),
+        )
+
 
 @dataclass
 class TiedStatistics(FullStatistics):
     """The same, with the products summed over the components, (1, d, d)."""
 
     shared: ClassVar[frozenset[str]] = frozenset({"second"})
+
+
+def moved_moments(
+    counts: FloatArray,
+    first: FloatArray,
+    second: FloatArray,
+    gain: FloatArray,
+    offsets: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    r"""Return moments of :math:`y = G x + b`, from weighted moments of :math:`x`.
+
+    .. math:: \sum r\, y = G s + n b, \qquad \sum r\, y y^\top
+              = G S G^\top + \big[ G s b^\top + b s^\top G^\top + n b b^\top \big]
+
+    Parameters
+    ----------
+    counts, first, second : ndarray of shape (J,), (J, o), (G, o, o)
+        Sums :math:`n, s, S`; the products may be summed over components (G = 1).
+    gain, offsets : ndarray of shape (G, d, o), (J, d)
+        Of the map.
+
+    Returns
+    -------
+    first : ndarray of shape (J, d)
+    moved : ndarray of shape (G, d, d)
+        The first term of the second moments.
+    rest : ndarray of shape (J, d, d)
+        The terms in brackets.
+    """
+    carried = np.squeeze(gain @ first[:, :, None], axis=2)
+    expected = carried + counts[:, None] * offsets
+    rest = (
+        expected[:, :, None] * offsets[:, None, :]
+        + offsets[:, :, None] * carried[:, None, :]
+    )
+    return expected, gain @ second @ np.swapaxes(gain, 1, 2), rest
 
 
 def inverse_lower(lower: npt.NDArray[np.floating[Any]]) -> FloatArray:

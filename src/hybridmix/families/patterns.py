@@ -11,7 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from hybridmix._typing import FloatArray, IntArray
-from hybridmix.data.rows import Rows, pattern_numbers
+from hybridmix.data.rows import Rows
+from hybridmix.families.groups import Group, split_by_pattern
 from hybridmix.families.moments import FullParameters, FullStatistics
 from hybridmix.families.scattered import ScatteredRows
 from hybridmix.families.uniform import UniformRows
@@ -20,13 +21,8 @@ from hybridmix.families.uniform import UniformRows
 _FREQUENT = 64
 
 
-class RowGroup(Protocol):
+class RowGroup(Group, Protocol):
     """Rows whose holes are treated in the same way."""
-
-    @property
-    def index(self) -> IntArray | None:
-        """Which rows these are; None for all."""
-        ...
 
     @property
     def n_observed(self) -> IntArray:
@@ -60,30 +56,18 @@ def group_rows(rows: Rows) -> list[RowGroup]:
     """Group rows by what they miss."""
     if rows.observed is None:
         return [UniformRows.of(rows.real, None, None)]
-    pattern, examples, counts = pattern_numbers(rows.observed.T)
-    groups: list[RowGroup] = []
-    for number in np.flatnonzero(counts >= _FREQUENT):
-        index = np.flatnonzero(pattern == number)
-        columns = np.flatnonzero(rows.observed[:, examples[number]])
-        groups.append(UniformRows.of(rows.real[np.ix_(columns, index)], index, columns))
-    rare = counts[pattern] < _FREQUENT
-    n_missing = np.sum(~rows.observed, axis=0)
-    for number in np.unique(n_missing[rare]):
-        index = np.flatnonzero(rare & (n_missing == number))
+    alike, rest, pattern = split_by_pattern(rows.observed, _FREQUENT)
+    groups: list[RowGroup] = [
+        UniformRows.of(rows.real[np.ix_(columns, index)], index, columns)
+        for index, columns in alike
+    ]
+    n_missing = np.sum(~rows.observed[:, rest], axis=0)
+    for number in np.unique(n_missing):
+        chosen = n_missing == number
+        index = rest[chosen]
         groups.append(
             ScatteredRows.of(
-                rows.real[:, index], rows.observed[:, index], index, pattern[index]
+                rows.real[:, index], rows.observed[:, index], index, pattern[chosen]
             )
         )
     return groups
-
-
-def assemble(groups: list[RowGroup], parts: list[np.ndarray]) -> FloatArray:
-    """Put results of groups, (..., n) each, into the order of the rows."""
-    if len(parts) == 1 and groups[0].index is None:
-        return parts[0]
-    n_rows = sum(part.shape[-1] for part in parts)
-    result = np.empty((*parts[0].shape[:-1], n_rows))
-    for group, part in zip(groups, parts, strict=True):
-        result[..., slice(None) if group.index is None else group.index] = part
-    return result

@@ -54,6 +54,14 @@ class Product(Family[ProductParameters, ProductStatistics]):
     def width(self, n_components: int, observed: BoolArray | None = None) -> int:
         return max(family.width(n_components, observed) for family in self.families)
 
+    def kept_width(self, observed: BoolArray | None = None) -> int:
+        return sum(family.kept_width(observed) for family in self.families)
+
+    def embed(self, rows: Rows) -> Rows:
+        return reduce(
+            lambda embedded, family: family.embed(embedded), self.families, rows
+        )
+
     def prepare(self, rows: Rows) -> list[Any]:
         return [family.prepare(rows) for family in self.families]
 

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from hybridmix._typing import FloatArray, IntArray
-from hybridmix.families.moments import FullParameters, FullStatistics
+from hybridmix.families.moments import FullParameters, FullStatistics, moved_moments
 
 
 @dataclass(frozen=True)
@@ -87,25 +87,18 @@ class UniformRows:
     ) -> tuple[FloatArray, FloatArray]:
         r"""Extend moments of the observed columns to expected moments of all.
 
-        A row is expected at :math:`G x_o + b` with covariance :math:`R`, hence
-
-        .. math:: \sum r\, E[x x^\top] = G S_{oo} G^\top + G s_o b^\top + b s_o^\top
-                  G^\top + n (b b^\top + R).
+        A row is expected at :math:`G x_o + b` with covariance :math:`R`, which is added
+        to the products for every row.
         """
         gain, offsets = self._regression(parameters, marginal)
         remainder = (
             parameters.covariances - gain @ parameters.covariances[:, self.columns]
         )
-        carried = np.squeeze(gain @ first[:, :, None], axis=2)
-        expected = carried + counts[:, None] * offsets
-        per_component = (
-            expected[:, :, None] * offsets[:, None, :]
-            + offsets[:, :, None] * carried[:, None, :]
-            + counts[:, None, None] * remainder
-        )
+        expected, moved, rest = moved_moments(counts, first, second, gain, offsets)
+        rest += counts[:, None, None] * remainder
         if parameters.is_tied:
-            per_component = per_component.sum(axis=0, keepdims=True)
-        return expected, gain @ second @ np.swapaxes(gain, 1, 2) + per_component
+            rest = rest.sum(axis=0, keepdims=True)
+        return expected, moved + rest
 
     def _regression(
         self, parameters: FullParameters, marginal: FullParameters

@@ -24,7 +24,7 @@ def start_mixture(
     generator: np.random.Generator,
 ) -> Mixture:
     """Return a first mixture of one class, from memberships of a sample of its rows."""
-    index, memberships = start_memberships(dataset, n_components, init, generator)
+    index, memberships = start_memberships(dataset, family, n_components, init, generator)
     shares = memberships.sum(axis=1)
     return Mixture(
         family,
@@ -37,6 +37,7 @@ def start_mixture(
 
 def start_memberships(
     dataset: Dataset,
+    family: Family[Any, Any],
     n_components: int,
     init: str | FloatArray,
     generator: np.random.Generator,
@@ -50,6 +51,8 @@ def start_memberships(
     ----------
     dataset : Dataset
         Rows of one class.
+    family : Family
+        Tells where distances of rows mean most.
     n_components : int
         Number of components.
     init : {"kmeans", "k-means++"} or ndarray of shape (n_components, d)
@@ -70,7 +73,7 @@ def start_memberships(
         return index, weights[None]
     if not isinstance(init, str):
         return index, _one_hot(_nearest(dataset.rows[index], init), weights, len(init))
-    points = as_points(dataset.rows[index], weights)
+    points = as_points(family.embed(dataset.rows[index]), weights)
     order = np.lexsort(points.T[::-1])
     index, weights, points = index[order], weights[order], points[order]
     seed = int(generator.integers(2**31))

@@ -1,0 +1,139 @@
+"""Whitened coordinates of Gaussian components in a subspace."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hybridmix._typing import FloatArray
+from hybridmix.families.base import Coordinates
+from hybridmix.families.coordinates import FullCoordinates, room_above
+from hybridmix.families.moments import FullParameters, FullStatistics, inverse_lower
+from hybridmix.families.prior import VariancePrior
+from hybridmix.families.subspace.parameters import (
+    LoadingStatistics,
+    Subspace,
+    SubspaceParameters,
+    SubspaceStatistics,
+)
+
+
+class LatentCoordinates(Coordinates[SubspaceParameters, FullStatistics]):
+    """The coordinates of the latent variables alone."""
+
+    def __init__(self, latent: FullCoordinates, subspace: Subspace) -> None:
+        self._latent = latent
+        self._subspace = subspace
+        self.size = latent.size
+
+    def parameters(self, vector: FloatArray) -> SubspaceParameters:
+        return SubspaceParameters(self._latent.parameters(vector), self._subspace)
+
+    def gradient(self, vector: FloatArray, statistics: FullStatistics) -> FloatArray:
+        return self._latent.gradient(vector, statistics)
+
+    def prior_gradient(self, vector: FloatArray) -> FloatArray:
+        return self._latent.prior_gradient(vector)
+
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        return self._latent.bounds()
+
+
+class SubspaceCoordinates(Coordinates[SubspaceParameters, SubspaceStatistics]):
+    r"""The coordinates of the latent variables, of the loading and of the noise.
+
+    With the second moment :math:`T = L L^\top` of the latent variables at the start, the
+    loading of a column is :math:`V_i = V_{0i} + \sqrt{\psi_{0i}}\, L^{-\top} u_i` and the
+    deviation of its noise :math:`\sqrt{\psi_{0i}}\, e^{b_i}`. The vector holds ``u`` and
+    ``b`` times the square root of the number of rows.
+    """
+
+    def __init__(
+        self,
+        latent: FullCoordinates,
+        start: SubspaceParameters,
+        counts: FloatArray,
+        noise_prior: VariancePrior,
+    ) -> None:
+        self._latent = latent
+        self._noise_prior = noise_prior
+        self._start = start.subspace
+        self._step = 1.0 / np.sqrt(max(counts.sum(), 1.0))
+        self._unmixing = inverse_lower(
+            np.linalg.cholesky(_second_moment(start.latent, counts))
+        )
+        self._deviations = np.sqrt(self._start.noise)
+        self._room = room_above(noise_prior.floor, self._deviations)
+        d, q = self._start.loading.shape
+        self._ends = latent.size + np.cumsum([0, d * q])
+        self.size = latent.size + d * q + d
+
+    def _subspace(self, vector: FloatArray) -> Subspace:
+        _, by_loading, by_noise = np.split(vector, self._ends)
+        change = by_loading.reshape(self._start.loading.shape) @ self._unmixing
+        change *= self._step * self._deviations[:, None]
+        return Subspace(
+            self._start.centre,
+            self._start.loading + change,
+            self._start.noise * np.exp(2.0 * self._step * by_noise),
+        )
+
+    def parameters(self, vector: FloatArray) -> SubspaceParameters:
+        latent = self._latent.parameters(vector[: self._ends[0]])
+        return SubspaceParameters(latent, self._subspace(vector))
+
+    def gradient(self, vector: FloatArray, statistics: SubspaceStatistics) -> FloatArray:
+        own = vector[: self._ends[0]]
+        by_loading, by_noise = _subspace_gradient(
+            self._subspace(vector), statistics.loading
+        )
+        by_loading *= self._step * self._deviations[:, None]
+        return np.concatenate(
+            [
+                self._latent.gradient(own, statistics.latent),
+                (by_loading @ self._unmixing.T).ravel(),
+                2.0 * self._step * by_noise,
+            ]
+        )
+
+    def prior_gradient(self, vector: FloatArray) -> FloatArray:
+        gradient = np.zeros(self.size)
+        own = slice(0, self._ends[0])
+        gradient[own] = self._latent.prior_gradient(vector[own])
+        ratio = self._noise_prior.variances / self._subspace(vector).noise
+        strength = self._noise_prior.strength
+        gradient[self._ends[1] :] = self._step * strength * (ratio - 1.0)
+        return gradient
+
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        lower, upper = super().bounds()
+        own = slice(0, self._ends[0])
+        lower[own], upper[own] = self._latent.bounds()
+        has_room = self._room > 0.0
+        lower[self._ends[1] :] = -self._room / self._step
+        upper[self._ends[1] :] = np.where(has_room, np.inf, 0.0)
+        return lower, upper
+
+
+def _second_moment(latent: FullParameters, counts: FloatArray) -> FloatArray:
+    """Return the mean products of the latent variables over all components, (q, q)."""
+    means = latent.means
+    products = latent.covariances + means[:, :, None] * means[:, None, :]
+    return np.average(products, axis=0, weights=np.maximum(counts, 1e-9))
+
+
+def _subspace_gradient(
+    subspace: Subspace, statistics: LoadingStatistics
+) -> tuple[FloatArray, FloatArray]:
+    r"""Return derivatives by the loading (d, q) and by log variances of the noise (d,).
+
+    .. math:: \frac{\partial}{\partial V_i} = \psi_i^{-1} \sum r \big( (x_i - m_i) E[t]
+              - E[t t^\top] V_i \big), \qquad
+              \frac{\partial}{\partial \log\psi_i} = \tfrac12 \sum r \big(
+              \psi_i^{-1} E[(x_i - m_i - V_i^\top t)^2] - 1 \big)
+    """
+    loading = subspace.loading
+    by_loading = (statistics.crossed - statistics.explained) / subspace.noise[:, None]
+    remaining = statistics.squares + np.sum(
+        loading * (statistics.explained - 2.0 * statistics.crossed), axis=1
+    )
+    return by_loading, 0.5 * (remaining / subspace.noise - statistics.weights)

@@ -1,0 +1,381 @@
+"""Gaussian components whose covariances differ within a common subspace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hybridmix._chunks import row_chunks
+from hybridmix._typing import BoolArray, FloatArray, IntArray
+from hybridmix.data.rows import Rows
+from hybridmix.families.base import Coordinates, Family
+from hybridmix.families.full import FullGaussian
+from hybridmix.families.groups import assemble
+from hybridmix.families.moments import FullParameters
+from hybridmix.families.prior import VariancePrior
+from hybridmix.families.subspace.coordinates import (
+    LatentCoordinates,
+    SubspaceCoordinates,
+)
+from hybridmix.families.subspace.parameters import (
+    LoadingStatistics,
+    Subspace,
+    SubspaceParameters,
+    SubspaceStatistics,
+)
+from hybridmix.families.subspace.projections import (
+    LatentRows,
+    Projection,
+    group_latent_rows,
+)
+
+# Passes over rows with given memberships that a start takes: the first one believes all
+# rows to be around the centre, and rows with few columns do not contradict at once.
+_START_PASSES = 4
+
+
+@dataclass(frozen=True)
+class SubspaceGaussian(Family[SubspaceParameters, Any]):
+    r"""Gaussians with free covariances in a subspace, and common noise in all columns.
+
+    .. math:: x = m + V t + \varepsilon, \qquad t \mid j \sim \mathcal N(a_j, S_j), \qquad
+              \varepsilon \sim \mathcal N(0, \Psi)
+
+    .. math:: x \mid j \sim \mathcal N(m + V a_j,\; V S_j V^\top + \Psi)
+
+    Many columns then cost as little as the few latent variables :math:`t`. These are
+    missing in all rows: statistics are expected ones of :math:`t`, and estimation is that
+    of full covariances for them. The subspace, which all components share, stays as it
+    is.
+
+    Parameters
+    ----------
+    prior : VariancePrior
+        Prior and lower bound of the variances of the latent variables.
+    subspace : Subspace
+        Loading, noise and centre.
+    """
+
+    prior: VariancePrior
+    subspace: Subspace
+
+    @property
+    def latent(self) -> FullGaussian:
+        """The family of the latent variables."""
+        return FullGaussian(self.prior)
+
+    @property
+    def n_columns(self) -> int:
+        """Number of real columns."""
+        return len(self.subspace.centre)
+
+    @property
+    def n_factors(self) -> int:
+        """Number of latent variables."""
+        return self.subspace.n_factors
+
+    def width(self, n_components: int, observed: BoolArray | None = None) -> int:
+        width = self.n_columns + n_components * (self.n_factors + 1)
+        if observed is not None:
+            # A gram matrix, a system and its factor.
+            width += self.n_columns + 3 * (self.n_factors + 1) ** 2
+        return width
+
+    def kept_width(self, observed: BoolArray | None = None) -> int:
+        return self.n_factors + 2 + (0 if observed is None else self.n_factors**2)
+
+    def embed(self, rows: Rows) -> Rows:
+        q = self.n_factors
+        overall = FullParameters.of(np.zeros((1, q)), np.eye(q)[None])
+        means = np.empty((q, rows.n_rows))
+        for chunk in row_chunks(rows.n_rows, self.width(1, rows.observed)):
+            groups = project(group_latent_rows(rows[chunk]), self.subspace)
+            means[:, chunk] = assemble(
+                groups, [g.mean(overall, np.ones((1, len(g.n_observed)))) for g in groups]
+            )
+        return Rows(means, None, rows.codes)
+
+    def prepare(self, rows: Rows) -> Any:
+        return project(group_latent_rows(rows), self.subspace)
+
+    def evaluate(
+        self, prepared: Any, parameters: SubspaceParameters
+    ) -> tuple[FloatArray, Any]:
+        """Return log densities (J, n), and half log determinants of the groups."""
+        values, halves = zip(
+            *(group.evaluate(parameters.latent) for group in prepared), strict=True
+        )
+        return assemble(prepared, values), halves
+
+    def accumulate(
+        self,
+        prepared: Any,
+        parameters: SubspaceParameters,
+        weights: FloatArray,
+        notes: Any,
+    ) -> Any:
+        total = self.latent.zero_statistics(len(weights))
+        for group in prepared:
+            group.add_to(total, parameters.latent, weights_of(group, weights))
+        return total
+
+    def zero_statistics(self, n_components: int) -> Any:
+        return self.latent.zero_statistics(n_components)
+
+    def maximise(self, statistics: Any) -> SubspaceParameters:
+        return SubspaceParameters(self.latent.maximise(statistics), self.subspace)
+
+    def expected_statistics(
+        self, parameters: SubspaceParameters, counts: FloatArray
+    ) -> Any:
+        return self.latent.expected_statistics(parameters.latent, counts)
+
+    def proper(self, statistics: Any) -> BoolArray:
+        return self.latent.proper(statistics)
+
+    def start(self, rows: Rows, weights: FloatArray) -> SubspaceParameters:
+        n_components = len(weights)
+        covariances = np.repeat(self.prior.covariance[None], n_components, axis=0)
+        means = np.zeros((n_components, self.n_factors))
+        parameters = SubspaceParameters(
+            FullParameters.of(means, covariances), self.subspace
+        )
+        for _ in range(_START_PASSES):
+            parameters = self.maximise(self.summarise(rows, parameters, weights))
+        return parameters
+
+    def log_prior(self, parameters: SubspaceParameters) -> float:
+        return self.latent.log_prior(parameters.latent)
+
+    def collapsed(self, parameters: SubspaceParameters) -> BoolArray:
+        # Without any spread in the subspace, there is still the noise.
+        return np.zeros(len(parameters.latent.means), dtype=bool)
+
+    def coordinates(
+        self, start: SubspaceParameters, counts: FloatArray
+    ) -> Coordinates[SubspaceParameters, Any]:
+        inner = self.latent.coordinates(start.latent, counts)
+        return LatentCoordinates(inner, self.subspace)
+
+    def _projections(
+        self, rows: Rows, parameters: SubspaceParameters
+    ) -> list[Projection]:
+        return project(group_latent_rows(rows), parameters.subspace)
+
+    def impute(
+        self, rows: Rows, parameters: SubspaceParameters, posterior: FloatArray
+    ) -> Rows:
+        if rows.observed is None:
+            return rows
+        groups = self._projections(rows, parameters)
+        means = [g.mean(parameters.latent, weights_of(g, posterior)) for g in groups]
+        return self._filled(rows, parameters, assemble(groups, means))
+
+    def draw(
+        self,
+        rows: Rows,
+        parameters: SubspaceParameters,
+        components: IntArray,
+        generator: np.random.Generator,
+    ) -> Rows:
+        if rows.observed is None:
+            return rows
+        latent = np.empty((self.n_factors, rows.n_rows))
+        for j in np.unique(components):
+            index = np.flatnonzero(components == j)
+            one = parameters.latent.take(slice(j, j + 1))
+            groups = self._projections(rows[index], parameters)
+            latent[:, index] = assemble(
+                groups, [group.draw(one, generator) for group in groups]
+            )
+        return self._filled(rows, parameters, latent, generator)
+
+    def _filled(
+        self,
+        rows: Rows,
+        parameters: SubspaceParameters,
+        latent: FloatArray,
+        generator: np.random.Generator | None = None,
+    ) -> Rows:
+        """Fill holes, given latent variables (q, n); with noise, given a generator."""
+        assert rows.observed is not None
+        real = self._rows_at(parameters.subspace, latent, generator)
+        return Rows(np.where(rows.observed, rows.real, real), None, rows.codes)
+
+    def _rows_at(
+        self,
+        subspace: Subspace,
+        latent: FloatArray,
+        generator: np.random.Generator | None,
+    ) -> FloatArray:
+        real = subspace.centre[:, None] + subspace.loading @ latent
+        if generator is not None:
+            noise = generator.standard_normal(real.shape)
+            real += np.sqrt(subspace.noise)[:, None] * noise
+        return real
+
+    def sample(
+        self,
+        parameters: SubspaceParameters,
+        components: IntArray,
+        generator: np.random.Generator,
+    ) -> Rows:
+        drawn = self.latent.sample(parameters.latent, components, generator)
+        real = self._rows_at(parameters.subspace, drawn.real, generator)
+        return replace(drawn, real=real)
+
+    def restrict(
+        self, parameters: SubspaceParameters, real: list[int], codes: list[int]
+    ) -> tuple[SubspaceGaussian, SubspaceParameters]:
+        subspace = parameters.subspace.restricted(real)
+        return (
+            SubspaceGaussian(self.prior, subspace),
+            SubspaceParameters(parameters.latent, subspace),
+        )
+
+    def reads(self, real: list[int], codes: list[int]) -> bool:
+        return bool(real)
+
+    def surprise(
+        self, prepared: Any, parameters: SubspaceParameters, notes: Any
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        n_components = len(parameters.latent.means)
+        groups, halves = self._evaluated(prepared, notes)
+        offset = assemble(
+            groups,
+            [
+                np.broadcast_to(half, (n_components, len(group.n_observed)))
+                for group, half in zip(groups, halves, strict=True)
+            ],
+        )
+        energy = 0.5 * assemble(groups, [group.n_observed for group in groups])
+        mean = np.broadcast_to(energy, offset.shape)
+        return offset, mean, mean
+
+    def _evaluated(
+        self, prepared: Any, notes: Any
+    ) -> tuple[list[Projection], list[FloatArray]]:
+        """Return the groups that were evaluated, and their half log determinants."""
+        return prepared, notes
+
+    def concatenate(
+        self, parts: list[SubspaceParameters], counts: list[float]
+    ) -> SubspaceParameters:
+        latent = self.latent.concatenate([part.latent for part in parts], counts)
+        return SubspaceParameters(latent, parts[0].subspace)
+
+    def n_parameters(self, n_components: int) -> int:
+        d, q = self.n_columns, self.n_factors
+        # Latent variables can be turned and stretched without any change of a density.
+        shared = 2 * d + d * q - q * (q + 1)
+        return shared + self.latent.n_parameters(n_components)
+
+
+class _Refined(NamedTuple):
+    """Notes of an evaluation with the subspace of the parameters."""
+
+    projections: list[Projection]
+    halves: list[FloatArray]
+
+
+@dataclass(frozen=True)
+class RefinedSubspaceGaussian(SubspaceGaussian):
+    r"""The same densities, for gradient methods that move the subspace, too.
+
+    M-steps leave the subspace as it is. The noise has a prior, too, of the same strength
+    :math:`\nu` and around the noise :math:`\Psi_0` to begin with: a column that the
+    latent variables can copy would lose all of its noise otherwise (a Heywood case).
+
+    .. math:: \log p(\Psi) = -\tfrac{\nu}{2} \sum_i \big[ \log\psi_i
+              + \psi_{0i} / \psi_i \big]
+
+    Parameters
+    ----------
+    prior : VariancePrior
+        Prior and lower bound of the variances of the latent variables.
+    subspace : Subspace
+        Loading, noise and centre to begin with.
+    """
+
+    def width(self, n_components: int, observed: BoolArray | None = None) -> int:
+        width = super().width(n_components, observed) + self.n_columns
+        return width if observed is None else width + 2 * self.n_factors**2
+
+    def kept_width(self, observed: BoolArray | None = None) -> int:
+        return self.n_columns if observed is None else 3 * self.n_columns
+
+    def prepare(self, rows: Rows) -> Any:
+        return group_latent_rows(rows)
+
+    def evaluate(
+        self, prepared: list[LatentRows], parameters: SubspaceParameters
+    ) -> tuple[FloatArray, _Refined]:
+        projections = project(prepared, parameters.subspace)
+        values, halves = super().evaluate(projections, parameters)
+        return values, _Refined(projections, halves)
+
+    def accumulate(
+        self,
+        prepared: list[LatentRows],
+        parameters: SubspaceParameters,
+        weights: FloatArray,
+        notes: _Refined,
+    ) -> SubspaceStatistics:
+        total = self.zero_statistics(len(weights))
+        for rows, group in zip(prepared, notes.projections, strict=True):
+            own = weights_of(group, weights)
+            mean, products = group.expect(total.latent, parameters.latent, own)
+            rows.add_to(
+                total.loading, parameters.subspace, own.sum(axis=0), mean, products
+            )
+        return total
+
+    def zero_statistics(self, n_components: int) -> SubspaceStatistics:
+        return SubspaceStatistics(
+            self.latent.zero_statistics(n_components),
+            LoadingStatistics.zero(self.n_columns, self.n_factors),
+        )
+
+    def maximise(self, statistics: SubspaceStatistics) -> SubspaceParameters:
+        return super().maximise(statistics.latent)
+
+    def expected_statistics(
+        self, parameters: SubspaceParameters, counts: FloatArray
+    ) -> SubspaceStatistics:
+        result = self.zero_statistics(len(counts))
+        result.latent.add(super().expected_statistics(parameters, counts))
+        return result
+
+    def proper(self, statistics: SubspaceStatistics) -> BoolArray:
+        return super().proper(statistics.latent)
+
+    def log_prior(self, parameters: SubspaceParameters) -> float:
+        noise = parameters.subspace.noise
+        penalty = float(np.sum(np.log(noise) + self.subspace.noise / noise))
+        return super().log_prior(parameters) - 0.5 * self.prior.strength * penalty
+
+    def coordinates(
+        self, start: SubspaceParameters, counts: FloatArray
+    ) -> SubspaceCoordinates:
+        inner = self.latent.coordinates(start.latent, counts)
+        noise_prior = replace(
+            self.prior, variances=self.subspace.noise, correlations=None
+        )
+        return SubspaceCoordinates(inner, start, counts, noise_prior)
+
+    def _evaluated(
+        self, prepared: Any, notes: _Refined
+    ) -> tuple[list[Projection], list[FloatArray]]:
+        return notes.projections, notes.halves
+
+
+def project(groups: list[LatentRows], subspace: Subspace) -> list[Projection]:
+    """Return what groups of rows tell of the latent variables."""
+    return [group.project(subspace) for group in groups]
+
+
+def weights_of(group: Projection, weights: FloatArray) -> FloatArray:
+    """Return the weights of the rows of a group, (J, n)."""
+    return weights if group.index is None else weights[:, group.index]

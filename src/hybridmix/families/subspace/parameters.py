@@ -1,0 +1,181 @@
+"""Parameters and statistics of Gaussian components in a common subspace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, Self
+
+import numpy as np
+
+from hybridmix._typing import BoolArray, FloatArray, IntArray
+from hybridmix.families.base import Parameters, Statistics
+from hybridmix.families.moments import FullParameters, FullStatistics
+from hybridmix.families.prior import LOG_2PI
+
+# Products of loadings are formed for so many numbers at a time.
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Subspace:
+    r"""Where rows lie, up to noise: :math:`x = m + V t + \varepsilon`.
+
+    Attributes
+    ----------
+    centre : ndarray of shape (d,)
+        :math:`m`.
+    loading : ndarray of shape (d, q)
+        :math:`V`.
+    noise : ndarray of shape (d,)
+        Variances :math:`\Psi` of the noise.
+    """
+
+    centre: FloatArray
+    loading: FloatArray
+    noise: FloatArray
+
+    @cached_property
+    def scaled(self) -> FloatArray:
+        r""":math:`\Psi^{-1} V`, (d, q)."""
+        return self.loading / self.noise[:, None]
+
+    @cached_property
+    def log_volumes(self) -> FloatArray:
+        r""":math:`\log 2\pi\psi_i` of the columns, (d,)."""
+        return np.log(self.noise) + LOG_2PI
+
+    @property
+    def n_factors(self) -> int:
+        """Dimension of the latent variables."""
+        return self.loading.shape[1]
+
+    def affine(self, scale: FloatArray, shift: FloatArray) -> Subspace:
+        """Return the subspace of ``scale * x + shift``."""
+        return Subspace(
+            self.centre * scale + shift,
+            self.loading * scale[:, None],
+            self.noise * scale**2,
+        )
+
+    def restricted(self, columns: IntArray | list[int] | None) -> Subspace:
+        """Return the subspace of some of the columns; None for all."""
+        if columns is None:
+            return self
+        return Subspace(self.centre[columns], self.loading[columns], self.noise[columns])
+
+    def grams(self, observed: BoolArray) -> FloatArray:
+        """Return ``G`` of rows with this mask (d, n), as (n, q, q)."""
+        q = self.n_factors
+        lower = np.tril_indices(q)
+        packed = np.zeros((observed.shape[1], len(lower[0])))
+        for block in self.blocks():
+            products = self.scaled[block][:, lower[0]]
+            products *= self.loading[block][:, lower[1]]
+            # Unlike `@`, np.dot lets other threads run even when the result is small.
+            packed += np.dot(observed[block].T.astype(float), products)
+        grams = np.empty((len(packed), q, q))
+        grams[:, lower[0], lower[1]] = packed
+        grams[:, lower[1], lower[0]] = packed
+        return grams
+
+    def explained(self, observed: BoolArray, second: FloatArray) -> FloatArray:
+        r"""Return :math:`\sum_n B_n V_i` over rows that have the column, (d, q).
+
+        Parameters
+        ----------
+        observed : ndarray of shape (d, n)
+            Mask of the rows.
+        second : ndarray of shape (n, q, q)
+            Symmetric matrices :math:`B_n` of the rows.
+        """
+        n_rows, q, _ = second.shape
+        result = np.empty_like(self.loading)
+        for block in self.blocks():
+            sums = np.dot(observed[block].astype(float), second.reshape(n_rows, q * q))
+            loading = self.loading[block, :, None]
+            result[block] = np.squeeze(sums.reshape(-1, q, q) @ loading, axis=2)
+        return result
+
+    def blocks(self) -> Iterator[slice]:
+        """Cut the columns into blocks that products of loadings fit into memory for."""
+        d, q = self.loading.shape
+        size = max(1, _BLOCK // max(1, q * q))
+        return (slice(first, first + size) for first in range(0, d, size))
+
+
+@dataclass(frozen=True, eq=False)
+class SubspaceParameters(Parameters):
+    """Gaussians of the latent variables, and the subspace that all components share."""
+
+    latent: FullParameters
+    subspace: Subspace
+
+    def take(self, components: slice | IntArray) -> Self:
+        return replace(self, latent=self.latent.take(components))
+
+    def affine(self, scale: FloatArray, shift: FloatArray) -> Self:
+        return replace(self, subspace=self.subspace.affine(scale, shift))
+
+    @property
+    def means(self) -> FloatArray:
+        """Means of the columns, (J, d)."""
+        return self.subspace.centre + self.latent.means @ self.subspace.loading.T
+
+    def dense(self) -> FullParameters:
+        """Return the same densities by their full covariances, (J, d, d)."""
+        loading = self.subspace.loading
+        covariances = loading @ self.latent.covariances @ loading.T
+        return FullParameters.of(self.means, covariances + np.diag(self.subspace.noise))
+
+
+@dataclass
+class LoadingStatistics(Statistics):
+    r"""What a gradient by the loading and the noise needs to know, column by column.
+
+    All are sums over the rows that have the column and over all components, with the
+    signed weights :math:`r`.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (d,)
+        :math:`\sum r`.
+    squares : ndarray of shape (d,)
+        :math:`\sum r (x_i - m_i)^2`.
+    crossed : ndarray of shape (d, q)
+        :math:`\sum r (x_i - m_i)\, E[t]`.
+    explained : ndarray of shape (d, q)
+        :math:`\sum r\, E[t t^\top] V_i` at the present loading.
+    """
+
+    weights: FloatArray
+    squares: FloatArray
+    crossed: FloatArray
+    explained: FloatArray
+
+    shared: ClassVar[frozenset[str]] = frozenset(
+        {"weights", "squares", "crossed", "explained"}
+    )
+
+    @classmethod
+    def zero(cls, n_columns: int, n_factors: int) -> LoadingStatistics:
+        """Return empty statistics."""
+        return cls(
+            np.zeros(n_columns),
+            np.zeros(n_columns),
+            np.zeros((n_columns, n_factors)),
+            np.zeros((n_columns, n_factors)),
+        )
+
+
+@dataclass
+class SubspaceStatistics(Statistics):
+    """Statistics of the latent variables and of the loading."""
+
+    latent: FullStatistics
+    loading: LoadingStatistics
+
+    def add(self, other: Self, components: slice = slice(None)) -> None:
+        self.latent.add(other.latent, components)
+        self.loading.add(other.loading)

@@ -1,0 +1,475 @@
+r"""Rows seen through a subspace: what they tell of the latent variables.
+
+Rows ``x = m + V t + noise`` tell of ``t`` by a matrix and a vector of the size of the
+subspace, over the columns that they have:
+
+.. math:: G = V_o^\top \Psi_o^{-1} V_o, \qquad h = V_o^\top \Psi_o^{-1} (x_o - m_o).
+
+Rows that have the same columns share ``G``. They are treated together, and the rest by
+one small system for each row and component.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from hybridmix._typing import BoolArray, FloatArray, IntArray
+from hybridmix.data.rows import Rows
+from hybridmix.families.groups import Group, split_by_pattern
+from hybridmix.families.moments import (
+    FullParameters,
+    FullStatistics,
+    inverse_lower,
+    moved_moments,
+)
+from hybridmix.families.subspace.parameters import LoadingStatistics, Subspace
+
+# From this many rows on, a factorisation for a pattern of its own is worth its overhead.
+_FREQUENT = 8
+# Weights that are smaller than this share of the largest one change nothing.
+_NEGLIGIBLE = 1e-14
+
+
+class Belief(NamedTuple):
+    """Posteriors of the latent variables of some rows, for one component.
+
+    Attributes
+    ----------
+    component : int
+        Number of the component.
+    rows, weights : ndarray of shape (m,)
+        Which rows these are, and their weights.
+    means : ndarray of shape (m, q)
+    covariances : ndarray of shape (m, q, q)
+    """
+
+    component: int
+    rows: IntArray
+    weights: FloatArray
+    means: FloatArray
+    covariances: FloatArray
+
+    def add_to(self, total: FullStatistics) -> None:
+        """Add weighted moments."""
+        scaled = self.means * self.weights[:, None]
+        spread = np.tensordot(self.weights, self.covariances, axes=1)
+        total.counts[self.component] += self.weights.sum()
+        total.first[self.component] += scaled.sum(axis=0)
+        total.second[self.component] += np.dot(scaled.T, self.means) + spread
+
+
+class Projection(Group, Protocol):
+    """Rows of which only what they tell of the latent variables is left."""
+
+    @property
+    def n_observed(self) -> IntArray:
+        """Number of observed columns, (n,)."""
+        ...
+
+    def evaluate(self, latent: FullParameters) -> tuple[FloatArray, FloatArray]:
+        """Return log densities and half log determinants, (J, n) up to broadcasting."""
+        ...
+
+    def add_to(
+        self, total: FullStatistics, latent: FullParameters, weights: FloatArray
+    ) -> None:
+        """Add expected statistics of the latent variables, signed weights (J, n)."""
+        ...
+
+    def mean(self, latent: FullParameters, weights: FloatArray) -> FloatArray:
+        """Return expected latent variables, summed over components with weights."""
+        ...
+
+    def expect(
+        self, total: FullStatistics, latent: FullParameters, weights: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Add expected statistics, and return expectations over all components.
+
+        Returns
+        -------
+        mean : ndarray of shape (q, n)
+            Latent variables, summed over components with their weights.
+        products : ndarray of shape (n, q, q) or (q, q)
+            The same of their products: of every row, or of all rows together.
+        """
+        ...
+
+    def draw(self, latent: FullParameters, generator: np.random.Generator) -> FloatArray:
+        """Draw latent variables (q, n) from the posterior of a single component."""
+        ...
+
+
+class LatentRows(Protocol):
+    """Rows whose holes are treated in the same way."""
+
+    def project(self, subspace: Subspace) -> Projection:
+        """Return what the rows tell of the latent variables."""
+        ...
+
+    def add_to(
+        self,
+        total: LoadingStatistics,
+        subspace: Subspace,
+        weights: FloatArray,
+        mean: FloatArray,
+        second: FloatArray,
+    ) -> None:
+        """Add statistics of the loading, given those of the latent variables."""
+        ...
+
+
+def group_latent_rows(rows: Rows) -> list[LatentRows]:
+    """Group rows by what they miss."""
+    if rows.observed is None:
+        return [AlikeRows(None, None, rows.real)]
+    alike, rest, _ = split_by_pattern(rows.observed, _FREQUENT)
+    groups: list[LatentRows] = [
+        AlikeRows(index, columns, rows.real[np.ix_(columns, index)])
+        for index, columns in alike
+    ]
+    if len(rest):
+        groups.append(MixedRows(rest, rows.real[:, rest], rows.observed[:, rest]))
+    return groups
+
+
+# Rows that have the same columns --------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AlikeRows:
+    """Rows that have the same columns observed, among them complete rows.
+
+    Attributes
+    ----------
+    index : ndarray or None
+        Which rows these are; None for all.
+    columns : ndarray or None
+        The observed columns; None for all.
+    real : ndarray of shape (o, n)
+        Their values.
+    """
+
+    index: IntArray | None
+    columns: IntArray | None
+    real: FloatArray
+
+    def project(self, subspace: Subspace) -> AlikeProjection:
+        """Return what the rows tell of the latent variables."""
+        part = subspace.restricted(self.columns)
+        error = self.real - part.centre[:, None]
+        scores = np.empty((part.n_factors + 1, error.shape[1]))
+        np.dot(part.scaled.T, error, out=scores[:-1])
+        scores[-1] = 1.0
+        np.square(error, out=error)
+        squares = np.dot(1.0 / part.noise, error)
+        return AlikeProjection(
+            self.index,
+            scores,
+            part.loading.T @ part.scaled,
+            -0.5 * (squares + part.log_volumes.sum()),
+            -0.5 * float(part.log_volumes.sum()),
+            len(self.real),
+        )
+
+    def add_to(
+        self,
+        total: LoadingStatistics,
+        subspace: Subspace,
+        weights: FloatArray,
+        mean: FloatArray,
+        second: FloatArray,
+    ) -> None:
+        """Add statistics of the loading, given those of the latent variables."""
+        here = slice(None) if self.columns is None else self.columns
+        part = subspace.restricted(self.columns)
+        error = self.real - part.centre[:, None]
+        total.weights[here] += weights.sum()
+        total.crossed[here] += np.dot(error, mean.T)
+        total.explained[here] += part.loading @ second
+        total.squares[here] += np.dot(np.square(error, out=error), weights)
+
+
+@dataclass(frozen=True)
+class AlikeProjection:
+    r"""What rows that have the same columns tell of the latent variables.
+
+    The posterior of a component has the precision :math:`M_j = S_j^{-1} + G`, for all
+    rows, and a mean that is affine in :math:`h`. Expected moments follow from the moments
+    of :math:`h`.
+
+    Attributes
+    ----------
+    index : ndarray or None
+        Which rows these are; None for all.
+    scores : ndarray of shape (q + 1, n)
+        :math:`h` of the rows above a row of ones.
+    gram : ndarray of shape (q, q)
+        :math:`G`.
+    constants : ndarray of shape (n,)
+        Log densities of the rows if they were the centre and noise.
+    log_volume : float
+        The part of the constants that does not depend on the row.
+    n_columns : int
+        Number of observed columns.
+    """
+
+    index: IntArray | None
+    scores: FloatArray
+    gram: FloatArray
+    constants: FloatArray
+    log_volume: float
+    n_columns: int
+
+    @property
+    def n_observed(self) -> IntArray:
+        """Number of observed columns, (n,)."""
+        return np.full(len(self.constants), self.n_columns)
+
+    def _whiteners(self, latent: FullParameters) -> FloatArray:
+        """Return lower triangular matrices with inverse squares ``M``, (J, q, q)."""
+        return inverse_lower(np.linalg.cholesky(latent.precisions + self.gram))
+
+    def evaluate(self, latent: FullParameters) -> tuple[FloatArray, FloatArray]:
+        """Return log densities (J, n) and half log determinants (J, 1)."""
+        whiteners = self._whiteners(latent)
+        pulls = latent.means @ self.gram
+        shifts = whiteners @ pulls[:, :, None]
+        stacked = np.concatenate([whiteners, -shifts], axis=2)
+        n_components, q, width = stacked.shape
+        white = (stacked.reshape(-1, width) @ self.scores).reshape(n_components, q, -1)
+        halves = latent.half_log_determinants
+        halves = halves - np.log(np.diagonal(whiteners, axis1=1, axis2=2)).sum(axis=1)
+        linear = np.empty((n_components, width))
+        linear[:, :-1] = latent.means
+        linear[:, -1] = -halves - 0.5 * np.einsum("jq,jq->j", pulls, latent.means)
+        result = np.einsum("jqn,jqn->jn", white, white)
+        result *= 0.5
+        result += linear @ self.scores
+        result += self.constants
+        return result, (halves - self.log_volume)[:, None]
+
+    def _regression(self, latent: FullParameters) -> tuple[FloatArray, FloatArray]:
+        """Return posterior covariances (J, q, q) and means at ``h = 0`` (J, q)."""
+        whiteners = self._whiteners(latent)
+        covariances = np.swapaxes(whiteners, 1, 2) @ whiteners
+        pulls = (latent.means @ self.gram)[:, :, None]
+        return covariances, latent.means - np.squeeze(covariances @ pulls, axis=2)
+
+    def add_to(
+        self, total: FullStatistics, latent: FullParameters, weights: FloatArray
+    ) -> None:
+        """Add expected statistics of the latent variables, signed weights (J, n)."""
+        self._add(total, weights, *self._regression(latent))
+
+    def _add(
+        self,
+        total: FullStatistics,
+        weights: FloatArray,
+        covariances: FloatArray,
+        offsets: FloatArray,
+    ) -> FloatArray:
+        """Add expected statistics, and return the products of all components, (q, q)."""
+        h = self.scores
+        scaled = (weights[:, None, :] * h).reshape(-1, h.shape[1])
+        moments = np.dot(scaled, h.T).reshape(len(weights), len(h), len(h))
+        counts = moments[:, -1, -1]
+        first, moved, rest = moved_moments(
+            counts, moments[:, -1, :-1], moments[:, :-1, :-1], covariances, offsets
+        )
+        second = moved + rest + counts[:, None, None] * covariances
+        total.counts += counts
+        total.first += first
+        total.second += second
+        return second.sum(axis=0)
+
+    def expect(
+        self, total: FullStatistics, latent: FullParameters, weights: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Add expected statistics; return means (q, n) and products of all (q, q)."""
+        covariances, offsets = self._regression(latent)
+        products = self._add(total, weights, covariances, offsets)
+        return self._mean(weights, covariances, offsets), products
+
+    def mean(self, latent: FullParameters, weights: FloatArray) -> FloatArray:
+        """Return expected latent variables, summed over components with weights."""
+        return self._mean(weights, *self._regression(latent))
+
+    def _mean(
+        self, weights: FloatArray, covariances: FloatArray, offsets: FloatArray
+    ) -> FloatArray:
+        result = np.dot(offsets.T, weights)
+        for covariance, own in zip(covariances, weights, strict=True):
+            result += np.dot(covariance, self.scores[:-1] * own)
+        return result
+
+    def draw(self, latent: FullParameters, generator: np.random.Generator) -> FloatArray:
+        """Draw latent variables (q, n) from the posterior of a single component."""
+        noise = generator.standard_normal((latent.means.shape[1], len(self.constants)))
+        mean = self.mean(latent, np.ones((1, len(self.constants))))
+        return mean + self._whiteners(latent)[0].T @ noise
+
+
+# Rows that have different columns -------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class MixedRows:
+    """Rows that have different columns observed.
+
+    Attributes
+    ----------
+    index : ndarray
+        Which rows these are.
+    real, observed : ndarray of shape (d, n)
+        Values, 0 where missing, and mask.
+    """
+
+    index: IntArray
+    real: FloatArray
+    observed: BoolArray
+
+    def _error(self, subspace: Subspace) -> FloatArray:
+        return np.where(self.observed, self.real - subspace.centre[:, None], 0.0)
+
+    def project(self, subspace: Subspace) -> MixedProjection:
+        """Return what the rows tell of the latent variables."""
+        error = self._error(subspace)
+        scores = np.dot(subspace.scaled.T, error)
+        squares = np.dot(1.0 / subspace.noise, np.square(error, out=error))
+        return MixedProjection(
+            self.index,
+            np.ascontiguousarray(scores.T),
+            subspace.grams(self.observed),
+            squares,
+            np.dot(subspace.log_volumes, self.observed),
+            self.observed.sum(axis=0),
+        )
+
+    def add_to(
+        self,
+        total: LoadingStatistics,
+        subspace: Subspace,
+        weights: FloatArray,
+        mean: FloatArray,
+        second: FloatArray,
+    ) -> None:
+        """Add statistics of the loading, given those of the latent variables."""
+        error = self._error(subspace)
+        total.weights += np.dot(self.observed, weights)
+        total.crossed += np.dot(error, mean.T)
+        total.explained += subspace.explained(self.observed, second)
+        total.squares += np.dot(np.square(error, out=error), weights)
+
+
+@dataclass(frozen=True)
+class MixedProjection:
+    r"""What rows that have different columns tell of the latent variables.
+
+    Every row and component has a posterior precision :math:`M_{nj} = S_j^{-1} + G_n` of
+    its own.
+
+    Attributes
+    ----------
+    index : ndarray
+        Which rows these are.
+    scores : ndarray of shape (n, q)
+        :math:`h` of the rows.
+    grams : ndarray of shape (n, q, q)
+        :math:`G` of the rows.
+    squares : ndarray of shape (n,)
+        Squared distances from the centre, in units of the noise.
+    log_volumes : ndarray of shape (n,)
+        Sums of :math:`\log 2\pi\psi_i` over the observed columns.
+    n_observed : ndarray of shape (n,)
+        Number of observed columns.
+    """
+
+    index: IntArray
+    scores: FloatArray
+    grams: FloatArray
+    squares: FloatArray
+    log_volumes: FloatArray
+    n_observed: IntArray
+
+    def evaluate(self, latent: FullParameters) -> tuple[FloatArray, FloatArray]:
+        r"""Return log densities and half log determinants, both (J, n).
+
+        With :math:`e = x_o - m_o - V_o a_j` and :math:`g = h - G a_j`, the quadratic form
+        is :math:`e^\top \Psi_o^{-1} e - g^\top M^{-1} g`. Bordered by ``g``, the Cholesky
+        factor of ``M`` has a last row of the square :math:`g^\top M^{-1} g`.
+        """
+        n_rows, q = self.scores.shape
+        shape = (len(latent.means), n_rows)
+        result, halves = np.empty(shape), np.empty(shape)
+        bordered = np.zeros((n_rows, q + 1, q + 1))
+        triples = zip(
+            latent.means, latent.precisions, latent.half_log_determinants, strict=True
+        )
+        for j, (mean, precision, half) in enumerate(triples):
+            pulls = self.grams @ mean
+            squares = self.squares + (pulls - 2.0 * self.scores) @ mean
+            np.add(self.grams, precision, out=bordered[:, :q, :q])
+            np.subtract(self.scores, pulls, out=bordered[:, q, :q])
+            # Any number that is larger than the square would do.
+            bordered[:, q, q] = 1.0 + 2.0 * np.abs(squares)
+            factors = np.linalg.cholesky(bordered)
+            diagonals = np.diagonal(factors, axis1=1, axis2=2)[:, :q]
+            halves[j] = half + np.log(diagonals).sum(axis=1)
+            last = factors[:, q, :q]
+            result[j] = 0.5 * (np.einsum("nq,nq->n", last, last) - squares)
+        halves += 0.5 * self.log_volumes
+        return result - halves, halves
+
+    def _beliefs(self, latent: FullParameters, weights: FloatArray) -> Iterator[Belief]:
+        """Yield posteriors of the components, for the rows whose weights count."""
+        least = _NEGLIGIBLE * np.abs(weights).max(initial=0.0)
+        for j, (mean, precision) in enumerate(
+            zip(latent.means, latent.precisions, strict=True)
+        ):
+            rows = np.flatnonzero(np.abs(weights[j]) > least)
+            if len(rows) == 0:
+                continue
+            grams = self.grams if len(rows) == len(self.scores) else self.grams[rows]
+            covariances = np.linalg.inv(grams + precision)
+            pulls = self.scores[rows] - grams @ mean
+            means = mean + np.squeeze(covariances @ pulls[:, :, None], axis=2)
+            yield Belief(j, rows, weights[j, rows], means, covariances)
+
+    def add_to(
+        self, total: FullStatistics, latent: FullParameters, weights: FloatArray
+    ) -> None:
+        """Add expected statistics of the latent variables, signed weights (J, n)."""
+        for belief in self._beliefs(latent, weights):
+            belief.add_to(total)
+
+    def expect(
+        self, total: FullStatistics, latent: FullParameters, weights: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Add expected statistics; return means (q, n) and products (n, q, q)."""
+        mean, products = np.zeros(self.scores.shape), np.zeros(self.grams.shape)
+        for belief in self._beliefs(latent, weights):
+            belief.add_to(total)
+            own = belief.means * belief.weights[:, None]
+            mean[belief.rows] += own
+            products[belief.rows] += own[:, :, None] * belief.means[:, None, :]
+            products[belief.rows] += belief.weights[:, None, None] * belief.covariances
+        return mean.T, products
+
+    def mean(self, latent: FullParameters, weights: FloatArray) -> FloatArray:
+        """Return expected latent variables, summed over components with weights."""
+        result = np.zeros(self.scores.shape)
+        for belief in self._beliefs(latent, weights):
+            result[belief.rows] += belief.means * belief.weights[:, None]
+        return result.T
+
+    def draw(self, latent: FullParameters, generator: np.random.Generator) -> FloatArray:
+        """Draw latent variables (q, n) from the posterior of a single component."""
+        noise = generator.standard_normal((*self.scores.shape, 1))
+        factors = np.linalg.cholesky(self.grams + latent.precisions)
+        spread = np.linalg.solve(np.swapaxes(factors, 1, 2), noise)
+        mean = self.mean(latent, np.ones((1, len(self.scores))))
+        return mean + np.squeeze(spread, axis=2).T
