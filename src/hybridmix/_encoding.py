@@ -28,11 +28,14 @@ from hybridmix.families import (
     DiagonalGaussian,
     FullGaussian,
     Product,
+    Subspace,
+    SubspaceGaussian,
     VariancePrior,
 )
 from hybridmix.families.categorical import CategoricalParameters
 from hybridmix.families.moments import DiagonalParameters, FullParameters
 from hybridmix.families.product import ProductParameters
+from hybridmix.families.subspace import SubspaceParameters
 from hybridmix.mixture import Mixture
 from hybridmix.objectives import ConditionalLikelihood, Margin, ScaledMargin
 from hybridmix.solvers import ExtendedBaumWelch, LimitedMemoryBFGS
@@ -64,6 +67,9 @@ RECORDS: dict[str, type] = {
         ProductParameters,
         ScaledMargin,
         Schema,
+        Subspace,
+        SubspaceGaussian,
+        SubspaceParameters,
         VariancePrior,
     )
 }

@@ -29,7 +29,15 @@ from hybridmix.estimators import (
     MixtureImputer,
     MixtureOutlierDetector,
 )
-from hybridmix.families import Categorical, DiagonalGaussian, FullGaussian, Product
+from hybridmix.families import (
+    Categorical,
+    DiagonalGaussian,
+    FullGaussian,
+    Product,
+    Subspace,
+    SubspaceGaussian,
+)
+from hybridmix.families.subspace import SubspaceParameters
 from hybridmix.mixture import Mixture
 
 FORMAT = "hybridmix"
@@ -335,8 +343,7 @@ def _check_mixture(model: Mixture, schema: Schema, n_classes: int) -> None:
     columns: list[Any] = []
     for family, parameters in zip(families, factors, strict=True):
         columns.append(_columns_of(family))
-        for name, shape in _shapes_of(family, model.n_components).items():
-            _check_shape(name, getattr(parameters, name), shape)
+        _check_parameters(family, parameters, model.n_components)
     wanted: list[Any] = [len(schema.real)] * bool(schema.real)
     wanted += [schema.n_categories] * bool(schema.categorical)
     _require(columns == wanted, "the mixture has other columns than the schema")
@@ -346,12 +353,33 @@ def _columns_of(family: Any) -> int | tuple[int, ...]:
     """Return the number of real columns, or the numbers of categories."""
     if isinstance(family, Categorical):
         return family.n_categories
-    _require(isinstance(family, DiagonalGaussian | FullGaussian), "a family is unknown")
-    _check_shape("the prior", family.prior.variances, (family.n_columns,))
+    gaussians = DiagonalGaussian | FullGaussian | SubspaceGaussian
+    _require(isinstance(family, gaussians), "a family is unknown")
+    size = family.n_columns
+    if isinstance(family, SubspaceGaussian):
+        _check_subspace(family.subspace, (family.n_columns, family.n_factors))
+        size = family.n_factors
+    _check_shape("the prior", family.prior.variances, (size,))
     if family.prior.correlations is not None:
-        square = (family.n_columns, family.n_columns)
-        _check_shape("the prior", family.prior.correlations, square)
+        _check_shape("the prior", family.prior.correlations, (size, size))
     return family.n_columns
+
+
+def _check_parameters(family: Any, parameters: Any, n_components: int) -> None:
+    """Refuse parameters whose arrays have not the shapes that the family asks for."""
+    if isinstance(family, SubspaceGaussian):
+        _require(isinstance(parameters, SubspaceParameters), "a subspace is missing")
+        _check_subspace(parameters.subspace, (family.n_columns, family.n_factors))
+        family, parameters = family.latent, parameters.latent
+    for name, shape in _shapes_of(family, n_components).items():
+        _check_shape(name, getattr(parameters, name), shape)
+
+
+def _check_subspace(subspace: Any, shape: tuple[int, int]) -> None:
+    _require(isinstance(subspace, Subspace), "a subspace is missing")
+    _check_shape("centre", subspace.centre, shape[:1])
+    _check_shape("loading", subspace.loading, shape)
+    _check_shape("noise", subspace.noise, shape[:1])
 
 
 def _shapes_of(family: Any, n_components: int) -> dict[str, tuple[int, ...]]:

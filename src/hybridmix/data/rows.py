@@ -172,7 +172,7 @@ class Dataset:
         for label in np.unique(self.labels[self.labels != UNLABELLED]):
             rows = np.flatnonzero(self.labels == label)
             held[generator.choice(rows, int(share * len(rows)), replace=False)] = True
-        return self._taken(np.flatnonzero(~held)), self._taken(np.flatnonzero(held))
+        return self.take(np.flatnonzero(~held)), self.take(np.flatnonzero(held))
 
     def folds(
         self, n_folds: int, generator: np.random.Generator
@@ -189,9 +189,10 @@ class Dataset:
         for number in range(n_folds):
             held = np.flatnonzero(fold == number)
             if len(held):
-                yield self._taken(np.flatnonzero(fold != number)), self._taken(held)
+                yield self.take(np.flatnonzero(fold != number)), self.take(held)
 
-    def _taken(self, index: IntArray) -> Dataset:
+    def take(self, index: IntArray) -> Dataset:
+        """Return some of the rows, in ascending order."""
         weights = None if self.weights is None else self.weights[index]
         return Dataset(self.rows[index], self.labels[index], weights)
 

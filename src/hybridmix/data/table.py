@@ -24,6 +24,8 @@ from hybridmix.data.rows import MISSING_CODE, Rows
 # limit keeps squares finite.
 _FARTHEST = 1e50
 _BLOCK = 65536
+# Columns that vary less than this part of another one are in another unit, perhaps.
+_COMPARABLE = 0.1
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class Schema:
         columns: Columns,
         categorical_features: Sequence[int | str | bool] | None = None,
         weights: FloatArray | None = None,
-        common_scale: bool = False,
+        scaling: str = "columns",
     ) -> Schema:
         """Find types, categories, means and scales.
 
@@ -77,9 +79,11 @@ class Schema:
             Columns that are categorical whatever their type: positions, names or a mask.
         weights : ndarray of shape (n,) or None
             Sample weights.
-        common_scale : bool
-            Divide all real columns by one number, so that a spherical covariance is
-            spherical in the units of the table.
+        scaling : {"columns", "common", "comparable"}
+            Divide every real column by its deviation, or all of them by one number, so
+            that directions and distances are those of the units of the table. The last
+            does so if the units are comparable: if half of the columns vary by more
+            than a tenth of the one that varies most.
         """
         named = _named_columns(categorical_features, columns)
         is_categorical = [
@@ -88,7 +92,7 @@ class Schema:
         real = [j for j, flag in enumerate(is_categorical) if not flag]
         matrix = columns.real(real)
         _check_finite(matrix, columns.names, real)
-        centre, scale, is_seen = _moments(matrix, weights)
+        centre, scale, is_seen, is_constant = _moments(matrix, weights)
         kept_real = [j for j, seen in zip(real, is_seen, strict=True) if seen]
         categories: dict[int, tuple[Any, ...]] = {}
         for j in (j for j, flag in enumerate(is_categorical) if flag):
@@ -105,9 +109,7 @@ class Schema:
                 UserWarning,
                 stacklevel=2,
             )
-        scale = scale[is_seen]
-        if common_scale and len(scale):
-            scale = np.full_like(scale, np.sqrt(np.mean(scale**2)))
+        scale = _scaled(scale[is_seen], is_constant[is_seen], scaling)
         return cls(
             names=columns.names,
             n_columns=columns.n_columns,
@@ -310,10 +312,20 @@ def _blocks(n_rows: int) -> Iterator[slice]:
     return (slice(start, start + _BLOCK) for start in range(0, n_rows, _BLOCK))
 
 
+def _scaled(scale: FloatArray, is_constant: BoolArray, scaling: str) -> FloatArray:
+    """Return by what columns are divided, from their own scales."""
+    varying = scale[~is_constant]
+    if scaling == "columns" or len(varying) == 0:
+        return scale
+    if scaling == "comparable" and np.median(varying) < _COMPARABLE * varying.max():
+        return scale
+    return np.full_like(scale, np.sqrt(np.mean(varying**2)))
+
+
 def _moments(
     real: FloatArray, weights: FloatArray | None
-) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """Return mean, scale and whether anything is observed, for each column.
+) -> tuple[FloatArray, FloatArray, BoolArray, BoolArray]:
+    """Return mean, scale, whether anything is observed and whether all is the same.
 
     Values are divided by the largest one before they are squared, so that columns of any
     magnitude have a finite variance. A constant column is scaled by its value.
@@ -343,7 +355,8 @@ def _moments(
         square += ((values / unit - mean) ** 2 * present).sum(axis=0)
     deviation = np.sqrt(np.divide(square, count, out=np.zeros(n_columns), where=is_seen))
     is_constant = deviation <= 8 * np.finfo(float).eps
-    return mean * unit, unit * np.where(is_constant, 1.0, deviation), is_seen
+    scale = unit * np.where(is_constant, 1.0, deviation)
+    return mean * unit, scale, is_seen, is_constant
 
 
 def _check_finite(

@@ -18,28 +18,25 @@ from hybridmix._parallel import Workers, workers
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import Dataset, Schema, Table, read_table
 from hybridmix.data.columns import Columns
-from hybridmix.estimators.training import (
-    ClassTrainer,
-    check_number,
-    component_range,
-    within_class_variances,
+from hybridmix.estimators.families import (
+    COVARIANCE_TYPES,
+    NOISES,
+    SCALINGS,
+    FamilyOf,
+    family_maker,
+    fitted_subspace,
+    subspace_of,
 )
-from hybridmix.families import (
-    Categorical,
-    DiagonalGaussian,
-    Family,
-    FullGaussian,
-    Product,
-    VariancePrior,
-)
+from hybridmix.estimators.training import ClassTrainer, check_number, component_range
 from hybridmix.mixture import Evaluation, Mixture, class_posterior
 from hybridmix.solvers import ExpectationMaximisation, Solution
 from hybridmix.solvers.starts import METHODS
 
-COVARIANCE_TYPES = ("spherical", "diag", "tied", "full")
 _COMPONENT_ATTRIBUTES = (
     "means_",
     "covariances_",
+    "loading_",
+    "noise_variances_",
     "category_probabilities_",
     "categories_",
 )
@@ -51,6 +48,8 @@ class MixtureEstimator(BaseEstimator):
 
     n_components: Any
     covariance_type: Any
+    n_factors: Any
+    noise: Any
     covariance_prior: Any
     variance_floor: float
     smoothing: float
@@ -82,6 +81,8 @@ class MixtureEstimator(BaseEstimator):
                 f"covariance_type={self.covariance_type!r} is not one of "
                 f"{', '.join(COVARIANCE_TYPES)}."
             )
+        if self.noise not in NOISES:
+            raise ValueError(f"noise={self.noise!r} is not one of {', '.join(NOISES)}.")
         if self.covariance_prior != "auto":
             check_number("covariance_prior", self.covariance_prior, 0.0)
         check_number("variance_floor", self.variance_floor, 1e-12, 1.0)
@@ -111,46 +112,9 @@ class MixtureEstimator(BaseEstimator):
             columns,
             self.categorical_features,
             weights,
-            common_scale=self.covariance_type == "spherical",
+            scaling=SCALINGS.get(self.covariance_type, "columns"),
         )
         return schema.encode(columns), weights
-
-    def _family(
-        self,
-        schema: Schema,
-        variances: FloatArray,
-        n_components: float,
-        correlations: FloatArray | None = None,
-    ) -> Family[Any, Any]:
-        """Return the family of a table, for classes of this many components."""
-        families: list[Family[Any, Any]] = []
-        d = len(schema.real)
-        if d:
-            # Components that share the spread of a class evenly have this part of it.
-            target = np.maximum(
-                variances * n_components ** (-2.0 / d), self.variance_floor
-            )
-            prior = VariancePrior(
-                target,
-                self._prior_strength(d),
-                float(self.variance_floor),
-                correlations,
-            )
-            if self.covariance_type in ("spherical", "diag"):
-                spherical = self.covariance_type == "spherical"
-                families.append(DiagonalGaussian(prior, spherical))
-            else:
-                families.append(FullGaussian(prior, self.covariance_type == "tied"))
-        if schema.categorical:
-            families.append(Categorical(schema.n_categories, float(self.smoothing)))
-        return families[0] if len(families) == 1 else Product(tuple(families))
-
-    def _prior_strength(self, n_columns: int) -> float:
-        if self.covariance_prior != "auto":
-            return float(self.covariance_prior)
-        # The rows that it takes to know a covariance grow with the columns; those for a
-        # variance do not.
-        return float(n_columns) if self.covariance_type in ("tied", "full") else 1.0
 
     def _solver(self, learn_prior: bool = True) -> ExpectationMaximisation:
         return ExpectationMaximisation(
@@ -162,7 +126,7 @@ class MixtureEstimator(BaseEstimator):
 
     def _trainer(
         self,
-        family_of: Callable[[float], Family[Any, Any]],
+        family_of: FamilyOf,
         generator: np.random.Generator,
         pool: Workers,
         is_preliminary: bool = False,
@@ -197,12 +161,14 @@ class MixtureEstimator(BaseEstimator):
         elif not isinstance(init, str):
             candidates = candidates[:1]
             init = _scaled_centres(init, candidates[0], table.schema)
-        variances = within_class_variances(dataset)
+        if isinstance(init, Mixture):
+            subspace = subspace_of(init)
+        else:
+            subspace = fitted_subspace(self, table.schema, dataset)
+        family_of = family_maker(self, table.schema, dataset, subspace)
         generator = np.random.default_rng(self._seed())
         with workers(self.n_jobs) as pool:
-            trainer = self._trainer(
-                lambda k: self._family(table.schema, variances, k), generator, pool
-            )
+            trainer = self._trainer(family_of, generator, pool)
             fit = trainer.fit(dataset, candidates, init)
         solution = fit.solution
         self.schema_, self.model_ = table.schema, solution.model
@@ -281,6 +247,9 @@ class MixtureEstimator(BaseEstimator):
             gaussian = factors.pop(0)
             self.means_ = gaussian.means
             self.covariances_ = _published_covariances(gaussian, self.covariance_type)
+            if self.covariance_type == "subspace":
+                self.loading_ = gaussian.subspace.loading
+                self.noise_variances_ = gaussian.subspace.noise
         if schema.categorical:
             probabilities = np.exp(factors.pop(0).log_probabilities)
             ends = np.cumsum(schema.n_categories)[:-1]
@@ -380,5 +349,7 @@ def _published_covariances(gaussian: Any, covariance_type: str) -> FloatArray:
         return np.asarray(gaussian.variances[:, 0])
     if covariance_type == "diag":
         return np.asarray(gaussian.variances)
+    if covariance_type == "subspace":
+        return np.asarray(gaussian.latent.covariances)
     covariances = np.asarray(gaussian.covariances)
     return covariances[0] if covariance_type == "tied" else covariances

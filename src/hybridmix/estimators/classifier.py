@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
@@ -30,6 +30,14 @@ from hybridmix.estimators.discriminative import (
     error_rate,
     log_joint,
 )
+from hybridmix.estimators.families import (
+    FamilyOf,
+    family_maker,
+    fitted_subspace,
+    refined,
+    refining,
+    subspace_of,
+)
 from hybridmix.estimators.joint import MixtureClassifier
 from hybridmix.estimators.training import (
     ClassTrainer,
@@ -39,10 +47,8 @@ from hybridmix.estimators.training import (
     check_number,
     joined_solution,
     log_class_prior,
-    within_class_correlations,
-    within_class_variances,
 )
-from hybridmix.families import Family
+from hybridmix.families import Subspace
 from hybridmix.mixture import Mixture
 from hybridmix.objectives import Likelihood, Objective
 from hybridmix.problem import Problem
@@ -61,6 +67,7 @@ class _Run(NamedTuple):
     schema: Schema
     generator: np.random.Generator
     pool: Workers
+    subspace: Subspace | None
 
 
 class HybridMixtureClassifier(MixtureClassifier):
@@ -114,14 +121,26 @@ class HybridMixtureClassifier(MixtureClassifier):
     n_components : int, iterable of int or dict, default=1
         Components of each class: a number, numbers from which the Bayesian information
         criterion chooses for each class, or a dictionary from labels to either.
-    covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
+    covariance_type : {"full", "tied", "diag", "spherical", "subspace"}, default="full"
         Covariance of the real columns within a component: any; one for all components of
-        all classes; diagonal; one variance for all columns (in the units of the table).
+        all classes; diagonal; one variance for all columns (in the units of the table);
+        any within a subspace that all components share, plus noise, for hundreds of
+        columns and more.
+    n_factors : int, float or "auto", default="auto"
+        Dimension of the subspace: a number; a share of the variance to explain, between
+        0 and 1; or the power of two, up to 64, of the highest likelihood on a fifth of
+        the rows. Only for ``covariance_type="subspace"``.
+    noise : {"common", "columns"}, default="common"
+        Variance of the noise around the subspace: one for all columns, or for each what
+        the subspace leaves of its variance.
+    refine_subspace : bool, default=False
+        Let the discriminative objective move the subspace and its noise, too, beside
+        the components. Only for L-BFGS.
     covariance_prior : float or "auto", default="auto"
         Strength of the prior of the covariances, in rows; 0 for maximum likelihood. It
         draws "full" covariances to the one within all classes, and the others to its
-        diagonal. "auto" is the number of real columns for "full" and "tied", and 1 for
-        the others.
+        diagonal. "auto" is the number of real columns for "full" and "tied", that of
+        factors for "subspace", and 1 for the others.
     variance_floor : float, default=1e-6
         Smallest variance of a component in any direction, relative to the variances of
         the columns. L-BFGS holds to it for each column given those before it.
@@ -168,7 +187,8 @@ class HybridMixtureClassifier(MixtureClassifier):
         Position in ``classes_`` of the class of each component.
     mixing_ : ndarray of shape (n_all_components,)
         Proportions of the components within their class.
-    means_, covariances_, category_probabilities_, categories_
+    means_, covariances_, loading_, noise_variances_, category_probabilities_, \
+    categories_
         As in `MixtureDensity`, for all components of all classes.
     bic_ : list of dict
         For each class: the criterion for each number of components that was tried;
@@ -225,6 +245,9 @@ class HybridMixtureClassifier(MixtureClassifier):
         calibrate: bool = False,
         n_components: Components | Mapping[Any, Components] = 1,
         covariance_type: str = "full",
+        n_factors: int | float | str = "auto",
+        noise: str = "common",
+        refine_subspace: bool = False,
         covariance_prior: float | str = "auto",
         variance_floor: float = 1e-6,
         smoothing: float = 1.0,
@@ -252,6 +275,9 @@ class HybridMixtureClassifier(MixtureClassifier):
         self.calibrate = calibrate
         self.n_components = n_components
         self.covariance_type = covariance_type
+        self.n_factors = n_factors
+        self.noise = noise
+        self.refine_subspace = refine_subspace
         self.covariance_prior = covariance_prior
         self.variance_floor = variance_floor
         self.smoothing = smoothing
@@ -316,7 +342,9 @@ class HybridMixtureClassifier(MixtureClassifier):
         if validation is None and self.validation_fraction and self._discriminates:
             dataset, validation = self._hold_out(dataset, generator)
         with workers(self.n_jobs) as pool:
-            run = _Run(table.schema, generator, pool)
+            run = _Run(
+                table.schema, generator, pool, self._subspace(table.schema, dataset)
+            )
             self.unlabelled_weight_ = self._chosen_weight(run, dataset)
             fits, solution = self._solve(run, dataset, validation, self.init)
             calibration = self._calibrated(run, dataset, validation, solution)
@@ -380,6 +408,12 @@ class HybridMixtureClassifier(MixtureClassifier):
             )
         return dataset, validation
 
+    def _subspace(self, schema: Schema, dataset: Dataset) -> Subspace | None:
+        """Return the subspace of all rows, or that of a given model."""
+        if isinstance(self.init, MixtureEstimator):
+            return subspace_of(self._translated(self.init, schema))
+        return fitted_subspace(self, schema, dataset)
+
     @property
     def _own_start(self) -> str:
         """How to start without a given model, which may have seen held-out rows."""
@@ -431,16 +465,17 @@ class HybridMixtureClassifier(MixtureClassifier):
             self._warn_about(solution)
         if not self._discriminates or solution.interrupted:
             return fits, solution
-        training = self._training(run.schema)
-        solution = training.solve(dataset, validation, solution.model, run.pool)
+        start = refining(solution.model) if self.refine_subspace else solution.model
+        solution = self._training(run).solve(dataset, validation, start, run.pool)
+        solution = replace(solution, model=refined(solution.model))
         if solution.interrupted:
             self._warn_about(solution)
         return fits, solution
 
-    def _training(self, schema: Schema) -> DiscriminativeTraining:
+    def _training(self, run: _Run) -> DiscriminativeTraining:
         tradeoff = float(self.tradeoff) if self.objective == "hybrid" else None
         return DiscriminativeTraining(
-            discrimination(self.objective, self.loss, self._margin(schema)),
+            discrimination(self.objective, self.loss, self._margin(run)),
             tradeoff,
             self.unlabelled_weight_,
             chosen_solver(
@@ -477,10 +512,11 @@ class HybridMixtureClassifier(MixtureClassifier):
             np.concatenate([part.filled_weights for _, part in held]),
         )
 
-    def _margin(self, schema: Schema) -> float:
-        if self.margin == "auto":
-            return default_margin(len(schema.real) + len(schema.categorical))
-        return float(self.margin)
+    def _margin(self, run: _Run) -> float:
+        if self.margin != "auto":
+            return float(self.margin)
+        real = len(run.schema.real) if run.subspace is None else run.subspace.n_factors
+        return default_margin(real + len(run.schema.categorical))
 
     def _solve_likelihood(
         self,
@@ -491,7 +527,7 @@ class HybridMixtureClassifier(MixtureClassifier):
     ) -> tuple[list[Fit], Solution]:
         """Fit the classes one by one, then together if anything couples them."""
         labelled = dataset.labelled()
-        family_of = self._family_by_number(run.schema, dataset)
+        family_of = family_maker(self, run.schema, dataset, run.subspace, correlated=True)
         log_prior = log_class_prior(self.class_prior, labelled, len(self.classes_))
         is_coupled = labelled.n_rows < dataset.n_rows or self.covariance_type == "tied"
         fits: list[Fit] = []
@@ -520,7 +556,7 @@ class HybridMixtureClassifier(MixtureClassifier):
     def _continued(self, run: _Run, dataset: Dataset, init: MixtureEstimator) -> Mixture:
         """Return the mixture of a fitted classifier, with the options of this one."""
         model = self._translated(init, run.schema)
-        family_of = self._family_by_number(run.schema, dataset)
+        family_of = family_maker(self, run.schema, dataset, run.subspace, correlated=True)
         log_prior = log_class_prior(
             self.class_prior, dataset.labelled(), len(self.classes_)
         )
@@ -529,19 +565,6 @@ class HybridMixtureClassifier(MixtureClassifier):
             family=family_of(model.n_components / model.n_classes),
             log_prior=model.log_prior if self._learns_prior else log_prior,
         )
-
-    def _family_by_number(
-        self, schema: Schema, dataset: Dataset
-    ) -> Callable[[float], Family[Any, Any]]:
-        """Return the family as a function of the number of components of a class.
-
-        Its prior is what the classes have in common.
-        """
-        variances = within_class_variances(dataset)
-        correlations = None
-        if self.covariance_type == "full" and schema.real:
-            correlations = within_class_correlations(dataset.labelled())
-        return lambda k: self._family(schema, variances, k, correlations)
 
     def _fit_label(
         self, dataset: Dataset, label: int, init: str, trainer: ClassTrainer
@@ -557,7 +580,7 @@ class HybridMixtureClassifier(MixtureClassifier):
 
     def _join(
         self,
-        family_of: Callable[[float], Family[Any, Any]],
+        family_of: FamilyOf,
         labelled: Dataset,
         fits: list[Fit],
         log_prior: FloatArray,

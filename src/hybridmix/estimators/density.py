@@ -31,13 +31,22 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
     n_components : int or iterable of int, default=1
         Number of components, or numbers from which the Bayesian information criterion
         chooses; they are tried in ascending order until it has risen twice in a row.
-    covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
+    covariance_type : {"full", "tied", "diag", "spherical", "subspace"}, default="full"
         Covariance of the real columns within a component: any; one for all components;
-        diagonal; one variance for all columns (in the units of the table).
+        diagonal; one variance for all columns (in the units of the table); any within a
+        subspace that all components share, plus noise, for hundreds of columns and more.
+    n_factors : int, float or "auto", default="auto"
+        Dimension of the subspace: a number; a share of the variance to explain, between
+        0 and 1; or the power of two, up to 64, of the highest likelihood on a fifth of
+        the rows. Only for ``covariance_type="subspace"``.
+    noise : {"common", "columns"}, default="common"
+        Variance of the noise around the subspace: one for all columns, or for each what
+        the subspace leaves of its variance.
     covariance_prior : float or "auto", default=1.0
         Strength of the prior of the covariances, in rows. It lets every component borrow
         from the overall variances, which keeps small components sound. 0 for maximum
-        likelihood; "auto" is the number of real columns for "full" and "tied".
+        likelihood; "auto" is the number of real columns for "full" and "tied", and that
+        of factors for "subspace".
     variance_floor : float, default=1e-6
         Smallest variance of a component in any direction, relative to the variances of
         the columns.
@@ -71,7 +80,12 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
         Means of the real columns.
     covariances_ : ndarray
         Covariances of the real columns: (K, d, d) if full, (d, d) if tied, (K, d) if
-        diagonal, (K,) if spherical.
+        diagonal, (K,) if spherical. If "subspace", (K, q, q) of the latent variables: the
+        columns have ``loading_ @ covariances_[k] @ loading_.T`` plus the noise.
+    loading_ : ndarray of shape (n_real, q)
+        What the latent variables do to the real columns, if "subspace".
+    noise_variances_ : ndarray of shape (n_real,)
+        Variances of the noise of the real columns, if "subspace".
     category_probabilities_ : list of ndarray of shape (n_components_, n_categories)
         For each categorical column.
     categories_ : list of ndarray
@@ -110,6 +124,8 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
         n_components: Components = 1,
         *,
         covariance_type: str = "full",
+        n_factors: int | float | str = "auto",
+        noise: str = "common",
         covariance_prior: float | str = 1.0,
         variance_floor: float = 1e-6,
         smoothing: float = 1.0,
@@ -124,6 +140,8 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
     ) -> None:
         self.n_components = n_components
         self.covariance_type = covariance_type
+        self.n_factors = n_factors
+        self.noise = noise
         self.covariance_prior = covariance_prior
         self.variance_floor = variance_floor
         self.smoothing = smoothing

@@ -36,15 +36,17 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):
         Number of completed tables that `draw` returns. Each is drawn from a mixture that
         was fitted to another bootstrap sample of the rows, so that the tables differ by
         the uncertainty of the model, too.
-    covariance_type, covariance_prior, variance_floor, smoothing, categorical_features
+    covariance_type, n_factors, noise, covariance_prior, variance_floor, smoothing, \
+    categorical_features
         As in `MixtureDensity`.
     init, n_init, max_iter, tol, n_jobs, random_state, verbose
         As in `MixtureDensity`.
 
     Attributes
     ----------
-    n_components_, mixing_, means_, covariances_, category_probabilities_, categories_, \
-    bic_, converged_, n_iter_, trace_, n_features_in_, feature_names_in_
+    n_components_, mixing_, means_, covariances_, loading_, noise_variances_, \
+    category_probabilities_, categories_, bic_, converged_, n_iter_, trace_, \
+    n_features_in_, feature_names_in_
         As in `MixtureDensity`.
 
     Notes
@@ -68,6 +70,8 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):
         *,
         n_draws: int | None = None,
         covariance_type: str = "full",
+        n_factors: int | float | str = "auto",
+        noise: str = "common",
         covariance_prior: float | str = 1.0,
         variance_floor: float = 1e-6,
         smoothing: float = 1.0,
@@ -83,6 +87,8 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):
         self.n_components = n_components
         self.n_draws = n_draws
         self.covariance_type = covariance_type
+        self.n_factors = n_factors
+        self.noise = noise
         self.covariance_prior = covariance_prior
         self.variance_floor = variance_floor
         self.smoothing = smoothing

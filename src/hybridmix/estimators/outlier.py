@@ -50,7 +50,8 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
         The false-positive rate or the recall to reach; None for 0.05 and 0.95.
     cv : int, splitter or iterable of splits, default=5
         Number of folds, or anything else that scikit-learn takes.
-    covariance_type, covariance_prior, variance_floor, smoothing, categorical_features
+    covariance_type, n_factors, noise, covariance_prior, variance_floor, smoothing, \
+    categorical_features
         As in `MixtureDensity`.
     init, n_init, max_iter, tol, n_jobs, random_state, verbose
         As in `MixtureDensity`.
@@ -64,8 +65,9 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
         threshold was chosen by labelled anomalies.
     roc_curve_ : dict of ndarray
         ``fpr``, ``tpr`` and ``thresholds`` of the same scores.
-    n_components_, mixing_, means_, covariances_, category_probabilities_, categories_, \
-    bic_, converged_, n_iter_, trace_, n_features_in_, feature_names_in_
+    n_components_, mixing_, means_, covariances_, loading_, noise_variances_, \
+    category_probabilities_, categories_, bic_, converged_, n_iter_, trace_, \
+    n_features_in_, feature_names_in_
         As in `MixtureDensity`.
 
     Examples
@@ -87,6 +89,8 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
         target: float | None = None,
         cv: Any = 5,
         covariance_type: str = "full",
+        n_factors: int | float | str = "auto",
+        noise: str = "common",
         covariance_prior: float | str = 1.0,
         variance_floor: float = 1e-6,
         smoothing: float = 1.0,
@@ -105,6 +109,8 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
         self.target = target
         self.cv = cv
         self.covariance_type = covariance_type
+        self.n_factors = n_factors
+        self.noise = noise
         self.covariance_prior = covariance_prior
         self.variance_floor = variance_floor
         self.smoothing = smoothing

@@ -32,13 +32,14 @@ from hybridmix.estimators.training import check_number
 
 SEARCHED = (
     "covariance_type",
+    "n_factors",
     "covariance_prior",
     "n_components",
     "margin",
     "tradeoff",
 )
 # What these have in common is where EM ends.
-_STARTS = ("covariance_type", "covariance_prior", "n_components")
+_STARTS = ("covariance_type", "n_factors", "covariance_prior", "n_components")
 _BAR_WIDTH = 30
 
 
@@ -65,11 +66,11 @@ class _Score:
 class HybridMixtureClassifierCV(MixtureClassifier):
     r"""A `HybridMixtureClassifier` whose main parameters are chosen by cross-validation.
 
-    Every combination of ``covariance_type``, ``covariance_prior``, ``n_components``,
-    ``margin`` and ``tradeoff`` is scored. Combinations share what they can: EM runs once
-    for each choice of the first three, and along ascending tradeoffs each training goes
-    on from the result of the one before, for its part of the estimator's ``n_steps``. The
-    final model takes the same way through all rows.
+    Every combination of ``covariance_type``, ``n_factors``, ``covariance_prior``,
+    ``n_components``, ``margin`` and ``tradeoff`` is scored. Combinations share what they
+    can: EM runs once for each choice of the first four, and along ascending tradeoffs
+    each training goes on from the result of the one before, for its part of the
+    estimator's ``n_steps``. The final model takes the same way through all rows.
 
     Parameters
     ----------
@@ -84,6 +85,8 @@ class HybridMixtureClassifierCV(MixtureClassifier):
         other, and keep what raises the score.
     covariance_type : sequence of str, default=("full", "diag")
         Candidates.
+    n_factors : sequence of int, float or "auto", default=("auto",)
+        Candidates; they matter for ``covariance_type="subspace"``.
     covariance_prior : sequence of float or "auto", default=("auto",)
         Candidates.
     tradeoff : sequence of float, default=(0, 1, 3, 10, 30, 100)
@@ -144,6 +147,7 @@ class HybridMixtureClassifierCV(MixtureClassifier):
         n_components: Sequence[Any] = (1, 2, 4),
         per_class: bool = False,
         covariance_type: Sequence[str] = ("full", "diag"),
+        n_factors: Sequence[int | float | str] = ("auto",),
         covariance_prior: Sequence[float | str] = ("auto",),
         tradeoff: Sequence[float] = (0, 1, 3, 10, 30, 100),
         margin: Sequence[float | str] = ("auto",),
@@ -158,6 +162,7 @@ class HybridMixtureClassifierCV(MixtureClassifier):
         self.n_components = n_components
         self.per_class = per_class
         self.covariance_type = covariance_type
+        self.n_factors = n_factors
         self.covariance_prior = covariance_prior
         self.tradeoff = tradeoff
         self.margin = margin

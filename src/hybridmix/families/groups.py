@@ -35,7 +35,7 @@ def split_by_pattern(
         Numbers of the patterns of the other rows.
     """
     pattern, examples, counts = pattern_numbers(observed.T)
-    alike = [
+    alike: list[tuple[IntArray, IntArray]] = [
         (np.flatnonzero(pattern == number), np.flatnonzero(observed[:, examples[number]]))
         for number in np.flatnonzero(counts >= frequent)
     ]

@@ -13,7 +13,7 @@ from hybridmix.families.moments import FullParameters, FullStatistics
 from hybridmix.families.subspace.parameters import Subspace
 from hybridmix.families.subspace.projections import MixedRows
 
-# The noise of a column is drawn to the mean of all columns by this share.
+# Noise of columns of their own is drawn to the mean of all columns by this share.
 _COMMON_NOISE = 0.1
 # Numbers of factors that are tried, if their number is not given.
 _CANDIDATES = (1, 2, 4, 8, 16, 32, 64)
@@ -49,7 +49,7 @@ class Spectrum:
         left = self.variances.sum() - np.cumsum(self.values)
         return np.maximum(left, 0.0) / np.maximum(d - 1 - np.arange(len(self.values)), 1)
 
-    def subspace(self, n_factors: int, floor: float) -> Subspace:
+    def subspace(self, n_factors: int, floor: float, equal_noise: bool) -> Subspace:
         r"""Return the subspace of so many factors.
 
         With the mean variance :math:`\sigma^2` beside the leading directions, the loading
@@ -60,37 +60,45 @@ class Spectrum:
         strength = np.sqrt(np.maximum(self.values[:n_factors] - remainder, 0.0))
         loading = self.vectors[:, :n_factors] * strength
         left = np.maximum(self.variances - np.square(loading).sum(axis=1), 0.0)
-        return Subspace(self.centre, loading, shrunk_noise(left, floor))
+        return Subspace(self.centre, loading, _noise(left, floor, equal_noise))
 
 
-def shrunk_noise(left: FloatArray, floor: float) -> FloatArray:
+def _noise(left: FloatArray, floor: float, equal: bool) -> FloatArray:
     """Draw variances that a loading leaves to their mean, and bound them below.
 
     Columns that hardly ever vary would outweigh all others without this.
     """
-    shrunk = (1.0 - _COMMON_NOISE) * left + _COMMON_NOISE * left.mean()
-    return np.maximum(shrunk, floor)
+    share = 1.0 if equal else _COMMON_NOISE
+    return np.maximum((1.0 - share) * left + share * left.mean(), floor)
 
 
 def principal_subspace(
-    rows: Rows, weights: FloatArray, n_factors: int, floor: float
+    rows: Rows,
+    weights: FloatArray,
+    n_factors: int,
+    floor: float,
+    equal_noise: bool = True,
 ) -> Subspace:
     """Return the subspace of so many factors, by maximum likelihood for equal noise.
 
-    The noise of each column is then what the subspace leaves of its variance. Rows with
-    holes take EM, over as many rows as memory allows, from rows whose holes are filled by
-    the means of the columns.
+    If the noise is not to be equal, that of each column is then what the subspace leaves
+    of its variance, drawn a little to the mean. Rows with holes take EM, over as many
+    rows as memory allows, from rows whose holes are filled by the means of the columns.
+    There are no more factors than rows.
     """
+    n_factors = max(1, min(n_factors, rows.n_rows - 1))
     if rows.observed is None:
-        return spectrum(rows.real, weights, n_factors).subspace(n_factors, floor)
+        known = spectrum(rows.real, weights, n_factors)
+        return known.subspace(n_factors, floor, equal_noise)
     chosen = _sampled(rows.n_rows, max(_MOST_NUMBERS // n_factors**2, 2 * n_factors))
     sample, own = rows[chosen], weights[chosen]
     if sample.observed is None:
-        return spectrum(sample.real, own, n_factors).subspace(n_factors, floor)
+        return principal_subspace(sample, own, n_factors, floor, equal_noise)
     filled = _filled_by_means(sample.real, sample.observed, own)
-    start = spectrum(filled, own, n_factors).subspace(n_factors, floor)
+    start = spectrum(filled, own, n_factors).subspace(n_factors, floor, equal_noise)
     mixed = MixedRows(np.arange(sample.n_rows), sample.real, sample.observed)
-    return _expectation_maximisation(mixed, own, start, floor)
+    loading, left = _expectation_maximisation(mixed, own, start, floor)
+    return Subspace(start.centre, loading, _noise(left, floor, equal_noise))
 
 
 def chosen_n_factors(
@@ -193,8 +201,11 @@ def _filled_by_means(
 
 def _expectation_maximisation(
     rows: MixedRows, weights: FloatArray, start: Subspace, floor: float
-) -> Subspace:
-    """Improve a subspace for equal noise, by the columns that the rows have."""
+) -> tuple[FloatArray, FloatArray]:
+    """Improve a subspace for equal noise, by the columns that the rows have.
+
+    Returns the loading (d, q), and the variances that it leaves.
+    """
     q = start.n_factors
     standard = FullParameters.of(np.zeros((1, q)), np.eye(q)[None])
     seen = np.dot(rows.observed, weights)
@@ -210,7 +221,7 @@ def _expectation_maximisation(
         before, noise = noise, max(float(left @ seen / seen.sum()), floor)
         if abs(np.log(noise / before)) < _TOLERANCE:
             break
-    return replace(present, noise=shrunk_noise(left, floor))
+    return present.loading, left
 
 
 def _regressed(
