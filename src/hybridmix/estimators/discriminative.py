@@ -62,6 +62,12 @@ def check_discrimination(estimator: Any) -> None:
             f"solver={solver!r} is not one of {', '.join(SOLVERS)}, and no object of "
             "hybridmix.solvers."
         )
+    is_gradient = isinstance(solver, LimitedMemoryBFGS) or solver == "lbfgs"
+    if estimator.refine_subspace and not is_gradient:
+        raise ValueError(
+            "refine_subspace=True needs a gradient method: use solver='lbfgs' instead of "
+            f"{solver!r}."
+        )
     check_number("tradeoff", estimator.tradeoff, 0.0)
     if estimator.margin != "auto":
         check_number("margin", estimator.margin, 1e-6)

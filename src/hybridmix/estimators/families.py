@@ -65,16 +65,12 @@ def fitted_subspace(estimator: Any, schema: Schema, dataset: Dataset) -> Subspac
     n_factors = estimator.n_factors
     check_n_factors(n_factors, len(schema.real))
     rows, weights = dataset.rows, dataset.filled_weights
+    floor = float(estimator.variance_floor)
     if not isinstance(n_factors, Integral):
         explained = None if isinstance(n_factors, str) else float(n_factors)
-        n_factors = chosen_n_factors(rows, weights, explained)
-    return principal_subspace(
-        rows,
-        weights,
-        int(n_factors),
-        float(estimator.variance_floor),
-        equal_noise=estimator.noise == "common",
-    )
+        n_factors = chosen_n_factors(rows, weights, floor, explained)
+    equal_noise = estimator.noise == "common"
+    return principal_subspace(rows, weights, int(n_factors), floor, equal_noise)
 
 
 def subspace_of(model: Mixture) -> Subspace | None:

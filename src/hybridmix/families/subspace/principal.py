@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.sparse.linalg import eigsh
 
 from hybridmix._chunks import row_chunks
 from hybridmix._typing import BoolArray, FloatArray
 from hybridmix.data.rows import Rows
+from hybridmix.families.groups import assemble
 from hybridmix.families.moments import FullParameters, FullStatistics
 from hybridmix.families.subspace.parameters import Subspace
-from hybridmix.families.subspace.projections import MixedRows
+from hybridmix.families.subspace.projections import MixedRows, group_latent_rows
 
 # Noise of columns of their own is drawn to the mean of all columns by this share.
 _COMMON_NOISE = 0.1
@@ -20,8 +22,10 @@ _CANDIDATES = (1, 2, 4, 8, 16, 32, 64)
 # EM over rows with holes sees so many numbers: rows times squared number of factors.
 _MOST_NUMBERS = 10_000_000
 _MOST_ITERATIONS, _TOLERANCE = 50, 1e-3
-# Directions beyond those asked for, and products, in the search for eigenvectors.
-_OVERSAMPLED, _POWERS = 10, 8
+# Rows with holes that the number of factors is chosen by.
+_MOST_ROWS = 1000
+# From this size on, a few eigenvectors are found faster without all others.
+_LARGE = 500
 
 
 @dataclass(frozen=True)
@@ -102,9 +106,9 @@ def principal_subspace(
 
 
 def chosen_n_factors(
-    rows: Rows, weights: FloatArray, explained: float | None = None
+    rows: Rows, weights: FloatArray, floor: float, explained: float | None = None
 ) -> int:
-    """Choose a number of factors, on rows whose holes are filled by means of columns.
+    """Choose a number of factors.
 
     Parameters
     ----------
@@ -112,75 +116,101 @@ def chosen_n_factors(
         The rows.
     weights : ndarray of shape (n,)
         Weights of the rows.
+    floor : float
+        Smallest variance of the noise.
     explained : float or None
         Take the fewest factors that explain this share of the variance. None takes the
-        number of the highest likelihood on a fifth of the rows, of powers of two.
+        power of two of the highest likelihood on a fifth of the rows.
     """
-    real = rows.real
+    most = max(1, min(rows.real.shape[0] - 1, rows.n_rows - 1))
+    if explained is None:
+        return _most_likely_n_factors(rows, weights, floor, min(most, _CANDIDATES[-1]))
     if rows.observed is not None:
-        real = _filled_by_means(real, rows.observed, weights)
-    d, n_rows = real.shape
-    most = max(1, min(d - 1, n_rows - 1))
-    if explained is not None:
-        shares = np.cumsum(spectrum(real, weights, most).values)
-        total = max(shares[-1], np.finfo(float).tiny)
-        return int(min(np.searchsorted(shares / total, explained) + 1, most))
-    is_held = np.arange(n_rows) % 5 == 4
-    rest = spectrum(real[:, ~is_held], weights[~is_held], min(most, _CANDIDATES[-1]))
-    candidates = [q for q in _CANDIDATES if q <= min(most, len(rest.values))]
-    values = _log_likelihoods(rest, real[:, is_held], weights[is_held])
-    return max(candidates, key=lambda q: values[q - 1]) if is_held.any() else 1
+        rows, weights = _filled_by_factors(rows, weights, floor, most)
+    shares = np.cumsum(spectrum(rows.real, weights, most).values)
+    total = max(shares[-1], np.finfo(float).tiny)
+    return int(min(np.searchsorted(shares / total, explained) + 1, most))
 
 
-def _log_likelihoods(
-    known: Spectrum, real: FloatArray, weights: FloatArray
-) -> FloatArray:
-    """Return log-likelihoods of rows for one factor, two, and so on, up to a constant."""
-    error = real - known.centre[:, None]
-    projected = np.square(known.vectors.T @ error) @ weights
-    squares = float(np.square(error).sum(axis=0) @ weights)
-    least = 1e-9 * max(float(known.variances.mean()), np.finfo(float).tiny)
-    values, noise = np.maximum(known.values, least), np.maximum(known.remainders(), least)
-    n_left = len(real) - 1 - np.arange(len(values))
-    inside = np.cumsum(weights.sum() * np.log(values) + projected / values)
-    outside = n_left * weights.sum() * np.log(noise)
-    return -0.5 * (inside + outside + (squares - np.cumsum(projected)) / noise)
+def _most_likely_n_factors(
+    rows: Rows, weights: FloatArray, floor: float, most: int
+) -> int:
+    if rows.observed is not None:
+        sample = _sampled(rows.n_rows, _MOST_ROWS)
+        rows, weights = rows[sample], weights[sample]
+    is_held = np.arange(rows.n_rows) % 5 == 4
+    rest, held = rows[np.flatnonzero(~is_held)], rows[np.flatnonzero(is_held)]
+    if held.n_rows == 0:
+        return 1
+    whole = None
+    if rest.observed is None:
+        whole = spectrum(rest.real, weights[~is_held], most)
+    best, best_value = 1, -np.inf
+    for q in (q for q in _CANDIDATES if q <= most):
+        if whole is not None:
+            subspace = whole.subspace(q, floor, equal_noise=True)
+        else:
+            subspace = principal_subspace(rest, weights[~is_held], q, floor)
+        value = _log_likelihood(subspace, held, weights[is_held])
+        if value < best_value:
+            break
+        best, best_value = q, value
+    return best
+
+
+def _log_likelihood(subspace: Subspace, rows: Rows, weights: FloatArray) -> float:
+    standard = _standard(subspace.n_factors)
+    total = 0.0
+    for group in group_latent_rows(rows):
+        projection = group.project(subspace)
+        own = weights if projection.index is None else weights[projection.index]
+        total += float(projection.evaluate(standard)[0][0] @ own)
+    return total
+
+
+def _standard(n_factors: int) -> FullParameters:
+    """Return the parameters of a single standard normal."""
+    return FullParameters.of(np.zeros((1, n_factors)), np.eye(n_factors)[None])
 
 
 def spectrum(real: FloatArray, weights: FloatArray, n_values: int) -> Spectrum:
     """Return the leading eigenvalues and eigenvectors of the covariance of rows (d, n).
 
-    The covariance is formed if it is smaller than the rows. Its eigenvectors are found by
-    products with a few more directions than asked for (Halko et al. 2011): the rest of
-    them is not needed, and takes most of the time of a complete decomposition.
+    They are found from the products of columns or of rows, whichever are fewer.
     """
     d, n_rows = real.shape
     shares = weights / weights.sum()
     centre = real @ shares
     variances = np.zeros(d)
-    is_formed = d <= n_rows
-    covariance = np.zeros((d, d) if is_formed else (0, 0))
-    for chunk in row_chunks(n_rows, 3 * d):
-        error = real[:, chunk] - centre[:, None]
-        scaled = error * shares[chunk]
-        variances += np.einsum("dn,dn->d", scaled, error)
-        if is_formed:
-            covariance += np.dot(scaled, error.T)
-    error = np.empty((0, 0)) if is_formed else (real - centre[:, None]) * np.sqrt(shares)
+    by_columns = d <= n_rows
+    if by_columns:
+        products = np.zeros((d, d))
+        for chunk in row_chunks(n_rows, 3 * d):
+            error = real[:, chunk] - centre[:, None]
+            products += np.dot(error * shares[chunk], error.T)
+        variances = np.diagonal(products)
+        values, vectors = _leading_eigenvectors(products, n_values)
+    else:
+        error = (real - centre[:, None]) * np.sqrt(shares)
+        variances = np.einsum("dn,dn->d", error, error)
+        values, vectors = _leading_eigenvectors(error.T @ error, n_values)
+        vectors = error @ vectors
+        vectors /= np.maximum(np.linalg.norm(vectors, axis=0), np.finfo(float).tiny)
+    return Spectrum(centre, variances, values, vectors)
 
-    def multiplied(vectors: FloatArray) -> FloatArray:
-        if is_formed:
-            return np.dot(covariance, vectors)
-        return np.dot(error, np.dot(error.T, vectors))
 
-    size = min(n_values + _OVERSAMPLED, d, n_rows)
-    basis = np.random.default_rng(0).standard_normal((d, size))
-    for _ in range(_POWERS):
-        basis, _ = np.linalg.qr(multiplied(basis))
-    values, rotation = np.linalg.eigh(basis.T @ multiplied(basis))
-    vectors = basis @ rotation[:, ::-1]
-    values = np.maximum(values[::-1], 0.0)
-    return Spectrum(centre, variances, values[:n_values], vectors[:, :n_values])
+def _leading_eigenvectors(
+    matrix: FloatArray, number: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return the largest eigenvalues, in descending order, and their vectors."""
+    size = len(matrix)
+    if size < _LARGE or 4 * number > size:
+        values, vectors = np.linalg.eigh(matrix)
+    else:
+        start = np.random.default_rng(0).standard_normal(size)
+        values, vectors = eigsh(matrix, number, v0=start)
+    last = slice(None, -number - 1, -1)
+    return np.maximum(values[last], 0.0), vectors[:, last]
 
 
 # Rows with holes ------------------------------------------------------------------------
@@ -199,6 +229,25 @@ def _filled_by_means(
     return np.where(observed, real, means[:, None])
 
 
+def _filled_by_factors(
+    rows: Rows, weights: FloatArray, floor: float, most: int
+) -> tuple[Rows, FloatArray]:
+    """Fill the holes of a sample of the rows by what factors expect."""
+    sample = _sampled(rows.n_rows, _MOST_ROWS)
+    rows, weights = rows[sample], weights[sample]
+    if rows.observed is None:
+        return rows, weights
+    subspace = principal_subspace(rows, weights, min(most, _CANDIDATES[-2]), floor)
+    groups = [group.project(subspace) for group in group_latent_rows(rows)]
+    standard = _standard(subspace.n_factors)
+    ones = [np.ones((1, len(group.n_observed))) for group in groups]
+    latent = assemble(
+        groups, [g.mean(standard, one) for g, one in zip(groups, ones, strict=True)]
+    )
+    expected = subspace.centre[:, None] + subspace.loading @ latent
+    return Rows(np.where(rows.observed, rows.real, expected), None, rows.codes), weights
+
+
 def _expectation_maximisation(
     rows: MixedRows, weights: FloatArray, start: Subspace, floor: float
 ) -> tuple[FloatArray, FloatArray]:
@@ -207,19 +256,23 @@ def _expectation_maximisation(
     Returns the loading (d, q), and the variances that it leaves.
     """
     q = start.n_factors
-    standard = FullParameters.of(np.zeros((1, q)), np.eye(q)[None])
     seen = np.dot(rows.observed, weights)
     noise = max(float(start.noise.mean()), floor)
     present, left = start, start.noise
     for _ in range(_MOST_ITERATIONS):
         present = replace(present, noise=np.full_like(left, noise))
         means, products = rows.project(present).expect(
-            FullStatistics.zero(1, q), standard, weights[None]
+            FullStatistics.zero(1, q), _standard(q), weights[None]
         )
         loading, left = _regressed(rows, present, weights, means, products)
+        # The factors turn out to have another variance than one, which the loading takes
+        # over: without this expansion EM changes its length by tiny steps.
+        spread = products.sum(axis=0) / weights.sum()
+        loading = loading @ np.linalg.cholesky(spread)
+        change = np.linalg.norm(loading - present.loading)
         present = replace(present, loading=loading)
-        before, noise = noise, max(float(left @ seen / seen.sum()), floor)
-        if abs(np.log(noise / before)) < _TOLERANCE:
+        noise = max(float(left @ seen / seen.sum()), floor)
+        if change < _TOLERANCE * np.linalg.norm(loading):
             break
     return present.loading, left
 
