@@ -12,7 +12,7 @@ from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import Rows
 from hybridmix.families.base import Coordinates, Family
 from hybridmix.families.full import FullGaussian
-from hybridmix.families.groups import assemble
+from hybridmix.families.groups import assemble, split_by_pattern
 from hybridmix.families.moments import FullParameters
 from hybridmix.families.prior import VariancePrior
 from hybridmix.families.subspace.coordinates import (
@@ -26,7 +26,9 @@ from hybridmix.families.subspace.parameters import (
     SubspaceStatistics,
 )
 from hybridmix.families.subspace.projections import (
+    FREQUENT,
     LatentRows,
+    Posterior,
     Projection,
     group_latent_rows,
 )
@@ -79,9 +81,17 @@ class SubspaceGaussian(Family[SubspaceParameters, Any]):
     def width(self, n_components: int, observed: BoolArray | None = None) -> int:
         width = self.n_columns + n_components * (self.n_factors + 1)
         if observed is not None:
-            # A gram matrix, a system and its factor.
-            width += self.n_columns + 3 * (self.n_factors + 1) ** 2
+            width += self.n_columns
+            width += int(self._mixed_share(observed) * 3 * (self.n_factors + 1) ** 2)
         return width
+
+    def _mixed_share(self, observed: BoolArray) -> float:
+        """Return how many rows need a gram matrix, a system and its factor each.
+
+        These rows may meet in one chunk, so that they are never taken for very few.
+        """
+        _, rest, _ = split_by_pattern(observed, FREQUENT)
+        return max(len(rest) / max(observed.shape[1], 1), 0.125)
 
     def kept_width(self, observed: BoolArray | None = None) -> int:
         return self.n_factors + 2 + (0 if observed is None else self.n_factors**2)
@@ -91,10 +101,7 @@ class SubspaceGaussian(Family[SubspaceParameters, Any]):
         overall = FullParameters.of(np.zeros((1, q)), np.eye(q)[None])
         means = np.empty((q, rows.n_rows))
         for chunk in row_chunks(rows.n_rows, self.width(1, rows.observed)):
-            groups = project(group_latent_rows(rows[chunk]), self.subspace)
-            means[:, chunk] = assemble(
-                groups, [g.mean(overall, np.ones((1, len(g.n_observed)))) for g in groups]
-            )
+            means[:, chunk] = self._expected(rows[chunk], overall, self.subspace)
         return Rows(means, None, rows.codes)
 
     def prepare(self, rows: Rows) -> Any:
@@ -103,11 +110,10 @@ class SubspaceGaussian(Family[SubspaceParameters, Any]):
     def evaluate(
         self, prepared: Any, parameters: SubspaceParameters
     ) -> tuple[FloatArray, Any]:
-        """Return log densities (J, n), and half log determinants of the groups."""
-        values, halves = zip(
+        values, posteriors = zip(
             *(group.evaluate(parameters.latent) for group in prepared), strict=True
         )
-        return assemble(prepared, values), halves
+        return assemble(prepared, values), posteriors
 
     def accumulate(
         self,
@@ -117,8 +123,8 @@ class SubspaceGaussian(Family[SubspaceParameters, Any]):
         notes: Any,
     ) -> Any:
         total = self.latent.zero_statistics(len(weights))
-        for group in prepared:
-            group.add_to(total, parameters.latent, weights_of(group, weights))
+        for group, posterior in zip(prepared, notes, strict=True):
+            posterior.add_to(total, weights_of(group, weights))
         return total
 
     def zero_statistics(self, n_components: int) -> Any:
@@ -159,19 +165,27 @@ class SubspaceGaussian(Family[SubspaceParameters, Any]):
         inner = self.latent.coordinates(start.latent, counts)
         return LatentCoordinates(inner, self.subspace)
 
-    def _projections(
-        self, rows: Rows, parameters: SubspaceParameters
-    ) -> list[Projection]:
-        return project(group_latent_rows(rows), parameters.subspace)
-
     def impute(
         self, rows: Rows, parameters: SubspaceParameters, posterior: FloatArray
     ) -> Rows:
         if rows.observed is None:
             return rows
-        groups = self._projections(rows, parameters)
-        means = [g.mean(parameters.latent, weights_of(g, posterior)) for g in groups]
-        return self._filled(rows, parameters, assemble(groups, means))
+        expected = self._expected(rows, parameters.latent, parameters.subspace, posterior)
+        return self._filled(rows, parameters, expected)
+
+    def _expected(
+        self,
+        rows: Rows,
+        latent: FullParameters,
+        subspace: Subspace,
+        weights: FloatArray | None = None,
+    ) -> FloatArray:
+        """Return expected latent variables (q, n), given component weights (J, n)."""
+        weights = np.ones((1, rows.n_rows)) if weights is None else weights
+        groups = project(group_latent_rows(rows), subspace)
+        posteriors = [group.evaluate(latent)[1] for group in groups]
+        pairs = zip(groups, posteriors, strict=True)
+        return assemble(groups, [p.mean(weights_of(g, weights)) for g, p in pairs])
 
     def draw(
         self,
@@ -186,9 +200,9 @@ class SubspaceGaussian(Family[SubspaceParameters, Any]):
         for j in np.unique(components):
             index = np.flatnonzero(components == j)
             one = parameters.latent.take(slice(j, j + 1))
-            groups = self._projections(rows[index], parameters)
+            groups = project(group_latent_rows(rows[index]), parameters.subspace)
             latent[:, index] = assemble(
-                groups, [group.draw(one, generator) for group in groups]
+                groups, [group.evaluate(one)[1].draw(generator) for group in groups]
             )
         return self._filled(rows, parameters, latent, generator)
 
@@ -242,12 +256,15 @@ class SubspaceGaussian(Family[SubspaceParameters, Any]):
         self, prepared: Any, parameters: SubspaceParameters, notes: Any
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         n_components = len(parameters.latent.means)
-        groups, halves = self._evaluated(prepared, notes)
+        groups, posteriors = self._evaluated(prepared, notes)
         offset = assemble(
             groups,
             [
-                np.broadcast_to(half, (n_components, len(group.n_observed)))
-                for group, half in zip(groups, halves, strict=True)
+                np.broadcast_to(
+                    posterior.half_log_determinants(),
+                    (n_components, len(group.n_observed)),
+                )
+                for group, posterior in zip(groups, posteriors, strict=True)
             ],
         )
         energy = 0.5 * assemble(groups, [group.n_observed for group in groups])
@@ -256,8 +273,8 @@ class SubspaceGaussian(Family[SubspaceParameters, Any]):
 
     def _evaluated(
         self, prepared: Any, notes: Any
-    ) -> tuple[list[Projection], list[FloatArray]]:
-        """Return the groups that were evaluated, and their half log determinants."""
+    ) -> tuple[list[Projection], list[Posterior]]:
+        """Return the groups that were evaluated, and their posteriors."""
         return prepared, notes
 
     def concatenate(
@@ -277,7 +294,7 @@ class _Refined(NamedTuple):
     """Notes of an evaluation with the subspace of the parameters."""
 
     projections: list[Projection]
-    halves: list[FloatArray]
+    posteriors: list[Posterior]
 
 
 @dataclass(frozen=True)
@@ -313,8 +330,8 @@ class RefinedSubspaceGaussian(SubspaceGaussian):
         self, prepared: list[LatentRows], parameters: SubspaceParameters
     ) -> tuple[FloatArray, _Refined]:
         projections = project(prepared, parameters.subspace)
-        values, halves = super().evaluate(projections, parameters)
-        return values, _Refined(projections, halves)
+        values, posteriors = super().evaluate(projections, parameters)
+        return values, _Refined(projections, posteriors)
 
     def accumulate(
         self,
@@ -324,9 +341,9 @@ class RefinedSubspaceGaussian(SubspaceGaussian):
         notes: _Refined,
     ) -> SubspaceStatistics:
         total = self.zero_statistics(len(weights))
-        for rows, group in zip(prepared, notes.projections, strict=True):
+        for rows, group, posterior in zip(prepared, *notes, strict=True):
             own = weights_of(group, weights)
-            mean, products = group.expect(total.latent, parameters.latent, own)
+            mean, products = posterior.expect(total.latent, own)
             rows.add_to(
                 total.loading, parameters.subspace, own.sum(axis=0), mean, products
             )
@@ -367,8 +384,8 @@ class RefinedSubspaceGaussian(SubspaceGaussian):
 
     def _evaluated(
         self, prepared: Any, notes: _Refined
-    ) -> tuple[list[Projection], list[FloatArray]]:
-        return notes.projections, notes.halves
+    ) -> tuple[list[Projection], list[Posterior]]:
+        return notes.projections, notes.posteriors
 
 
 def project(groups: list[LatentRows], subspace: Subspace) -> list[Projection]:

@@ -10,7 +10,6 @@ from scipy.sparse.linalg import eigsh
 from hybridmix._chunks import row_chunks
 from hybridmix._typing import BoolArray, FloatArray
 from hybridmix.data.rows import Rows
-from hybridmix.families.groups import assemble
 from hybridmix.families.moments import FullParameters, FullStatistics
 from hybridmix.families.subspace.parameters import Subspace
 from hybridmix.families.subspace.projections import MixedRows, group_latent_rows
@@ -238,12 +237,12 @@ def _filled_by_factors(
     if rows.observed is None:
         return rows, weights
     subspace = principal_subspace(rows, weights, min(most, _CANDIDATES[-2]), floor)
-    groups = [group.project(subspace) for group in group_latent_rows(rows)]
-    standard = _standard(subspace.n_factors)
-    ones = [np.ones((1, len(group.n_observed))) for group in groups]
-    latent = assemble(
-        groups, [g.mean(standard, one) for g, one in zip(groups, ones, strict=True)]
-    )
+    latent = np.empty((subspace.n_factors, rows.n_rows))
+    for group in group_latent_rows(rows):
+        projection = group.project(subspace)
+        _, posterior = projection.evaluate(_standard(subspace.n_factors))
+        index = slice(None) if projection.index is None else projection.index
+        latent[:, index] = posterior.mean(np.ones((1, len(projection.n_observed))))
     expected = subspace.centre[:, None] + subspace.loading @ latent
     return Rows(np.where(rows.observed, rows.real, expected), None, rows.codes), weights
 
@@ -261,9 +260,8 @@ def _expectation_maximisation(
     present, left = start, start.noise
     for _ in range(_MOST_ITERATIONS):
         present = replace(present, noise=np.full_like(left, noise))
-        means, products = rows.project(present).expect(
-            FullStatistics.zero(1, q), _standard(q), weights[None]
-        )
+        _, posterior = rows.project(present).evaluate(_standard(q))
+        means, products = posterior.expect(FullStatistics.zero(1, q), weights[None])
         loading, left = _regressed(rows, present, weights, means, products)
         # The factors turn out to have another variance than one, which the loading takes
         # over: without this expansion EM changes its length by tiny steps.

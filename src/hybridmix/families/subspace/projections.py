@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -29,7 +30,7 @@ from hybridmix.families.moments import (
 from hybridmix.families.subspace.parameters import LoadingStatistics, Subspace
 
 # From this many rows on, a factorisation for a pattern of its own is worth its overhead.
-_FREQUENT = 8
+FREQUENT = 8
 # Weights that are smaller than this share of the largest one change nothing.
 _NEGLIGIBLE = 1e-14
 
@@ -62,30 +63,19 @@ class Belief(NamedTuple):
         total.second[self.component] += np.dot(scaled.T, self.means) + spread
 
 
-class Projection(Group, Protocol):
-    """Rows of which only what they tell of the latent variables is left."""
+class Posterior(Protocol):
+    """What a mixture believes of the latent variables of some rows."""
 
-    @property
-    def n_observed(self) -> IntArray:
-        """Number of observed columns, (n,)."""
+    def half_log_determinants(self) -> FloatArray:
+        """Half log determinants of what is observed, (J, n) up to broadcasting."""
         ...
 
-    def evaluate(self, latent: FullParameters) -> tuple[FloatArray, FloatArray]:
-        """Return log densities and half log determinants, (J, n) up to broadcasting."""
-        ...
-
-    def add_to(
-        self, total: FullStatistics, latent: FullParameters, weights: FloatArray
-    ) -> None:
+    def add_to(self, total: FullStatistics, weights: FloatArray) -> None:
         """Add expected statistics of the latent variables, signed weights (J, n)."""
         ...
 
-    def mean(self, latent: FullParameters, weights: FloatArray) -> FloatArray:
-        """Return expected latent variables, summed over components with weights."""
-        ...
-
     def expect(
-        self, total: FullStatistics, latent: FullParameters, weights: FloatArray
+        self, total: FullStatistics, weights: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Add expected statistics, and return expectations over all components.
 
@@ -98,8 +88,25 @@ class Projection(Group, Protocol):
         """
         ...
 
-    def draw(self, latent: FullParameters, generator: np.random.Generator) -> FloatArray:
-        """Draw latent variables (q, n) from the posterior of a single component."""
+    def mean(self, weights: FloatArray) -> FloatArray:
+        """Return expected latent variables, summed over components with weights."""
+        ...
+
+    def draw(self, generator: np.random.Generator) -> FloatArray:
+        """Draw latent variables (q, n), if there is a single component."""
+        ...
+
+
+class Projection(Group, Protocol):
+    """Rows of which only what they tell of the latent variables is left."""
+
+    @property
+    def n_observed(self) -> IntArray:
+        """Number of observed columns, (n,)."""
+        ...
+
+    def evaluate(self, latent: FullParameters) -> tuple[FloatArray, Posterior]:
+        """Return log densities (J, n), and posteriors of the latent variables."""
         ...
 
 
@@ -126,7 +133,7 @@ def group_latent_rows(rows: Rows) -> list[LatentRows]:
     """Group rows by what they miss."""
     if rows.observed is None:
         return [AlikeRows(None, None, rows.real)]
-    alike, rest, _ = split_by_pattern(rows.observed, _FREQUENT)
+    alike, rest, _ = split_by_pattern(rows.observed, FREQUENT)
     groups: list[LatentRows] = [
         AlikeRows(index, columns, rows.real[np.ix_(columns, index)])
         for index, columns in alike
@@ -229,20 +236,17 @@ class AlikeProjection:
         """Number of observed columns, (n,)."""
         return np.full(len(self.constants), self.n_columns)
 
-    def _whiteners(self, latent: FullParameters) -> FloatArray:
-        """Return lower triangular matrices with inverse squares ``M``, (J, q, q)."""
-        return inverse_lower(np.linalg.cholesky(latent.precisions + self.gram))
-
-    def evaluate(self, latent: FullParameters) -> tuple[FloatArray, FloatArray]:
-        """Return log densities (J, n) and half log determinants (J, 1)."""
-        whiteners = self._whiteners(latent)
-        pulls = latent.means @ self.gram
-        shifts = whiteners @ pulls[:, :, None]
-        stacked = np.concatenate([whiteners, -shifts], axis=2)
+    def evaluate(self, latent: FullParameters) -> tuple[FloatArray, AlikePosterior]:
+        """Return log densities (J, n), and posteriors of the latent variables."""
+        precisions = latent.precisions + self.gram
+        posterior = AlikePosterior(
+            self, latent, inverse_lower(np.linalg.cholesky(precisions))
+        )
+        whiteners, pulls = posterior.whiteners, posterior.pulls
+        stacked = np.concatenate([whiteners, -(whiteners @ pulls[:, :, None])], axis=2)
         n_components, q, width = stacked.shape
         white = (stacked.reshape(-1, width) @ self.scores).reshape(n_components, q, -1)
-        halves = latent.half_log_determinants
-        halves = halves - np.log(np.diagonal(whiteners, axis1=1, axis2=2)).sum(axis=1)
+        halves = posterior.half_log_determinants()[:, 0] + self.log_volume
         linear = np.empty((n_components, width))
         linear[:, :-1] = latent.means
         linear[:, -1] = -halves - 0.5 * np.einsum("jq,jq->j", pulls, latent.means)
@@ -250,67 +254,92 @@ class AlikeProjection:
         result *= 0.5
         result += linear @ self.scores
         result += self.constants
-        return result, (halves - self.log_volume)[:, None]
+        return result, posterior
 
-    def _regression(self, latent: FullParameters) -> tuple[FloatArray, FloatArray]:
-        """Return posterior covariances (J, q, q) and means at ``h = 0`` (J, q)."""
-        whiteners = self._whiteners(latent)
-        covariances = np.swapaxes(whiteners, 1, 2) @ whiteners
-        pulls = (latent.means @ self.gram)[:, :, None]
-        return covariances, latent.means - np.squeeze(covariances @ pulls, axis=2)
 
-    def add_to(
-        self, total: FullStatistics, latent: FullParameters, weights: FloatArray
-    ) -> None:
+@dataclass(frozen=True)
+class AlikePosterior:
+    r"""Posteriors of rows that have the same columns.
+
+    Attributes
+    ----------
+    rows : AlikeProjection
+        The rows.
+    latent : FullParameters
+        The mixture.
+    whiteners : ndarray of shape (J, q, q)
+        Lower triangular :math:`B` with :math:`B M B^\top = I`.
+    """
+
+    rows: AlikeProjection
+    latent: FullParameters
+    whiteners: FloatArray
+
+    @cached_property
+    def pulls(self) -> FloatArray:
+        """``G a`` of the components, (J, q)."""
+        return self.latent.means @ self.rows.gram
+
+    @cached_property
+    def covariances(self) -> FloatArray:
+        r"""Covariances :math:`M^{-1}`, (J, q, q)."""
+        return np.swapaxes(self.whiteners, 1, 2) @ self.whiteners
+
+    @cached_property
+    def offsets(self) -> FloatArray:
+        """Means at ``h = 0``, (J, q)."""
+        pulled = np.squeeze(self.covariances @ self.pulls[:, :, None], axis=2)
+        return self.latent.means - pulled
+
+    def half_log_determinants(self) -> FloatArray:
+        """Half log determinants of what is observed, (J, 1)."""
+        diagonals = np.diagonal(self.whiteners, axis1=1, axis2=2)
+        halves = self.latent.half_log_determinants - np.log(diagonals).sum(axis=1)
+        return (halves - self.rows.log_volume)[:, None]
+
+    def add_to(self, total: FullStatistics, weights: FloatArray) -> None:
         """Add expected statistics of the latent variables, signed weights (J, n)."""
-        self._add(total, weights, *self._regression(latent))
+        self._add(total, weights)
 
-    def _add(
-        self,
-        total: FullStatistics,
-        weights: FloatArray,
-        covariances: FloatArray,
-        offsets: FloatArray,
-    ) -> FloatArray:
+    def _add(self, total: FullStatistics, weights: FloatArray) -> FloatArray:
         """Add expected statistics, and return the products of all components, (q, q)."""
-        h = self.scores
+        h = self.rows.scores
         scaled = (weights[:, None, :] * h).reshape(-1, h.shape[1])
+        # Unlike `@`, np.dot lets other threads run even when the result is small.
         moments = np.dot(scaled, h.T).reshape(len(weights), len(h), len(h))
         counts = moments[:, -1, -1]
         first, moved, rest = moved_moments(
-            counts, moments[:, -1, :-1], moments[:, :-1, :-1], covariances, offsets
+            counts,
+            moments[:, -1, :-1],
+            moments[:, :-1, :-1],
+            self.covariances,
+            self.offsets,
         )
-        second = moved + rest + counts[:, None, None] * covariances
+        second = moved + rest + counts[:, None, None] * self.covariances
         total.counts += counts
         total.first += first
         total.second += second
         return second.sum(axis=0)
 
     def expect(
-        self, total: FullStatistics, latent: FullParameters, weights: FloatArray
+        self, total: FullStatistics, weights: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Add expected statistics; return means (q, n) and products of all (q, q)."""
-        covariances, offsets = self._regression(latent)
-        products = self._add(total, weights, covariances, offsets)
-        return self._mean(weights, covariances, offsets), products
+        products = self._add(total, weights)
+        return self.mean(weights), products
 
-    def mean(self, latent: FullParameters, weights: FloatArray) -> FloatArray:
+    def mean(self, weights: FloatArray) -> FloatArray:
         """Return expected latent variables, summed over components with weights."""
-        return self._mean(weights, *self._regression(latent))
-
-    def _mean(
-        self, weights: FloatArray, covariances: FloatArray, offsets: FloatArray
-    ) -> FloatArray:
-        result = np.dot(offsets.T, weights)
-        for covariance, own in zip(covariances, weights, strict=True):
-            result += np.dot(covariance, self.scores[:-1] * own)
+        result = np.dot(self.offsets.T, weights)
+        for covariance, own in zip(self.covariances, weights, strict=True):
+            result += np.dot(covariance, self.rows.scores[:-1] * own)
         return result
 
-    def draw(self, latent: FullParameters, generator: np.random.Generator) -> FloatArray:
-        """Draw latent variables (q, n) from the posterior of a single component."""
-        noise = generator.standard_normal((latent.means.shape[1], len(self.constants)))
-        mean = self.mean(latent, np.ones((1, len(self.constants))))
-        return mean + self._whiteners(latent)[0].T @ noise
+    def draw(self, generator: np.random.Generator) -> FloatArray:
+        """Draw latent variables (q, n), if there is a single component."""
+        n_rows = len(self.rows.constants)
+        noise = generator.standard_normal((self.whiteners.shape[1], n_rows))
+        return self.mean(np.ones((1, n_rows))) + self.whiteners[0].T @ noise
 
 
 # Rows that have different columns -------------------------------------------------------
@@ -395,8 +424,8 @@ class MixedProjection:
     log_volumes: FloatArray
     n_observed: IntArray
 
-    def evaluate(self, latent: FullParameters) -> tuple[FloatArray, FloatArray]:
-        r"""Return log densities and half log determinants, both (J, n).
+    def evaluate(self, latent: FullParameters) -> tuple[FloatArray, MixedPosterior]:
+        r"""Return log densities (J, n), and posteriors of the latent variables.
 
         With :math:`e = x_o - m_o - V_o a_j` and :math:`g = h - G a_j`, the quadratic form
         is :math:`e^\top \Psi_o^{-1} e - g^\top M^{-1} g`. Bordered by ``g``, the Cholesky
@@ -422,36 +451,62 @@ class MixedProjection:
             last = factors[:, q, :q]
             result[j] = 0.5 * (np.einsum("nq,nq->n", last, last) - squares)
         halves += 0.5 * self.log_volumes
-        return result - halves, halves
+        return result - halves, MixedPosterior(self, latent, halves)
 
-    def _beliefs(self, latent: FullParameters, weights: FloatArray) -> Iterator[Belief]:
+
+@dataclass(frozen=True)
+class MixedPosterior:
+    """Posteriors of rows that have different columns.
+
+    They are computed where they are needed, since those of all components would not fit
+    into memory.
+
+    Attributes
+    ----------
+    rows : MixedProjection
+        The rows.
+    latent : FullParameters
+        The mixture.
+    halves : ndarray of shape (J, n)
+        Half log determinants of what is observed.
+    """
+
+    rows: MixedProjection
+    latent: FullParameters
+    halves: FloatArray
+
+    def half_log_determinants(self) -> FloatArray:
+        """Half log determinants of what is observed, (J, n)."""
+        return self.halves
+
+    def _beliefs(self, weights: FloatArray) -> Iterator[Belief]:
         """Yield posteriors of the components, for the rows whose weights count."""
         least = _NEGLIGIBLE * np.abs(weights).max(initial=0.0)
-        for j, (mean, precision) in enumerate(
-            zip(latent.means, latent.precisions, strict=True)
-        ):
+        pairs = zip(self.latent.means, self.latent.precisions, strict=True)
+        for j, (mean, precision) in enumerate(pairs):
             rows = np.flatnonzero(np.abs(weights[j]) > least)
             if len(rows) == 0:
                 continue
-            grams = self.grams if len(rows) == len(self.scores) else self.grams[rows]
+            grams = self.rows.grams
+            if len(rows) < len(grams):
+                grams = grams[rows]
             covariances = np.linalg.inv(grams + precision)
-            pulls = self.scores[rows] - grams @ mean
+            pulls = self.rows.scores[rows] - grams @ mean
             means = mean + np.squeeze(covariances @ pulls[:, :, None], axis=2)
             yield Belief(j, rows, weights[j, rows], means, covariances)
 
-    def add_to(
-        self, total: FullStatistics, latent: FullParameters, weights: FloatArray
-    ) -> None:
+    def add_to(self, total: FullStatistics, weights: FloatArray) -> None:
         """Add expected statistics of the latent variables, signed weights (J, n)."""
-        for belief in self._beliefs(latent, weights):
+        for belief in self._beliefs(weights):
             belief.add_to(total)
 
     def expect(
-        self, total: FullStatistics, latent: FullParameters, weights: FloatArray
+        self, total: FullStatistics, weights: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Add expected statistics; return means (q, n) and products (n, q, q)."""
-        mean, products = np.zeros(self.scores.shape), np.zeros(self.grams.shape)
-        for belief in self._beliefs(latent, weights):
+        mean = np.zeros(self.rows.scores.shape)
+        products = np.zeros(self.rows.grams.shape)
+        for belief in self._beliefs(weights):
             belief.add_to(total)
             own = belief.means * belief.weights[:, None]
             mean[belief.rows] += own
@@ -459,17 +514,17 @@ class MixedProjection:
             products[belief.rows] += belief.weights[:, None, None] * belief.covariances
         return mean.T, products
 
-    def mean(self, latent: FullParameters, weights: FloatArray) -> FloatArray:
+    def mean(self, weights: FloatArray) -> FloatArray:
         """Return expected latent variables, summed over components with weights."""
-        result = np.zeros(self.scores.shape)
-        for belief in self._beliefs(latent, weights):
+        result = np.zeros(self.rows.scores.shape)
+        for belief in self._beliefs(weights):
             result[belief.rows] += belief.means * belief.weights[:, None]
         return result.T
 
-    def draw(self, latent: FullParameters, generator: np.random.Generator) -> FloatArray:
-        """Draw latent variables (q, n) from the posterior of a single component."""
-        noise = generator.standard_normal((*self.scores.shape, 1))
-        factors = np.linalg.cholesky(self.grams + latent.precisions)
+    def draw(self, generator: np.random.Generator) -> FloatArray:
+        """Draw latent variables (q, n), if there is a single component."""
+        noise = generator.standard_normal((*self.rows.scores.shape, 1))
+        factors = np.linalg.cholesky(self.rows.grams + self.latent.precisions)
         spread = np.linalg.solve(np.swapaxes(factors, 1, 2), noise)
-        mean = self.mean(latent, np.ones((1, len(self.scores))))
+        mean = self.mean(np.ones((1, len(self.rows.scores))))
         return mean + np.squeeze(spread, axis=2).T
