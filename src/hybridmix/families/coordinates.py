@@ -17,6 +17,9 @@ from hybridmix.families.prior import VariancePrior
 
 # A deviation that is nearer to the floor than this, relatively, is at the floor.
 _AT_THE_FLOOR = 1e-3
+# No deviation grows by more than this factor. Rivals that nothing speaks for can be driven
+# to be broader and broader, up to where double precision ends.
+_MOST_GROWTH = 100.0
 
 
 def room_above(floor: float, deviations: FloatArray) -> FloatArray:
@@ -89,7 +92,8 @@ class DiagonalCoordinates(Coordinates[DiagonalParameters, DiagonalStatistics]):
     def bounds(self) -> tuple[FloatArray, FloatArray]:
         lower, upper = super().bounds()
         room = self._room[:, : self._n_scales]
-        lower[self._means.size :] = np.where(room > 0.0, -np.inf, 0.0).ravel()
+        growth = np.where(room > 0.0, np.log(_MOST_GROWTH), 0.0)
+        lower[self._means.size :] = -(growth / self._step).ravel()
         upper[self._means.size :] = (room / self._step).ravel()
         return lower, upper
 
@@ -181,7 +185,8 @@ class FullCoordinates(Coordinates[FullParameters, FullStatistics]):
         # Views, so that the diagonals can be set in place.
         least = lower[n_shifts:].reshape(len(self._room), -1)
         largest = upper[n_shifts:].reshape(len(self._room), -1)
-        least[:, self._is_diagonal] = np.where(self._room > 0.0, -np.inf, 0.0)
+        growth = np.where(self._room > 0.0, np.log(_MOST_GROWTH), 0.0)
+        least[:, self._is_diagonal] = -growth / self._matrix_step
         largest[:, self._is_diagonal] = self._room / self._matrix_step
         return lower, upper
 

@@ -79,7 +79,7 @@ class SubspaceGaussian(Family[SubspaceParameters, Any]):
         return self.subspace.n_factors
 
     def width(self, n_components: int, observed: BoolArray | None = None) -> int:
-        width = self.n_columns + n_components * (self.n_factors + 1)
+        width = max(self.n_columns, n_components * (self.n_factors + 1))
         if observed is not None:
             width += self.n_columns
             width += int(self._mixed_share(observed) * 3 * (self.n_factors + 1) ** 2)
@@ -98,10 +98,11 @@ class SubspaceGaussian(Family[SubspaceParameters, Any]):
 
     def embed(self, rows: Rows) -> Rows:
         q = self.n_factors
-        overall = FullParameters.of(np.zeros((1, q)), np.eye(q)[None])
+        standard = FullParameters.of(np.zeros((1, q)), np.eye(q)[None])
+        overall = SubspaceParameters(standard, self.subspace)
         means = np.empty((q, rows.n_rows))
         for chunk in row_chunks(rows.n_rows, self.width(1, rows.observed)):
-            means[:, chunk] = self._expected(rows[chunk], overall, self.subspace)
+            means[:, chunk] = self._expected(rows[chunk], overall)
         return Rows(means, None, rows.codes)
 
     def prepare(self, rows: Rows) -> Any:
@@ -111,7 +112,7 @@ class SubspaceGaussian(Family[SubspaceParameters, Any]):
         self, prepared: Any, parameters: SubspaceParameters
     ) -> tuple[FloatArray, Any]:
         values, posteriors = zip(
-            *(group.evaluate(parameters.latent) for group in prepared), strict=True
+            *(group.evaluate(parameters) for group in prepared), strict=True
         )
         return assemble(prepared, values), posteriors
 
@@ -170,20 +171,19 @@ class SubspaceGaussian(Family[SubspaceParameters, Any]):
     ) -> Rows:
         if rows.observed is None:
             return rows
-        expected = self._expected(rows, parameters.latent, parameters.subspace, posterior)
+        expected = self._expected(rows, parameters, posterior)
         return self._filled(rows, parameters, expected)
 
     def _expected(
         self,
         rows: Rows,
-        latent: FullParameters,
-        subspace: Subspace,
+        parameters: SubspaceParameters,
         weights: FloatArray | None = None,
     ) -> FloatArray:
         """Return expected latent variables (q, n), given component weights (J, n)."""
         weights = np.ones((1, rows.n_rows)) if weights is None else weights
-        groups = project(group_latent_rows(rows), subspace)
-        posteriors = [group.evaluate(latent)[1] for group in groups]
+        groups = project(group_latent_rows(rows), parameters.subspace)
+        posteriors = [group.evaluate(parameters)[1] for group in groups]
         pairs = zip(groups, posteriors, strict=True)
         return assemble(groups, [p.mean(weights_of(g, weights)) for g, p in pairs])
 
@@ -199,7 +199,7 @@ class SubspaceGaussian(Family[SubspaceParameters, Any]):
         latent = np.empty((self.n_factors, rows.n_rows))
         for j in np.unique(components):
             index = np.flatnonzero(components == j)
-            one = parameters.latent.take(slice(j, j + 1))
+            one = parameters.take(slice(j, j + 1))
             groups = project(group_latent_rows(rows[index]), parameters.subspace)
             latent[:, index] = assemble(
                 groups, [group.evaluate(one)[1].draw(generator) for group in groups]

@@ -11,7 +11,7 @@ import numpy as np
 
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.families.base import Parameters, Statistics
-from hybridmix.families.moments import FullParameters, FullStatistics
+from hybridmix.families.moments import FullParameters, FullStatistics, inverse_lower
 from hybridmix.families.prior import LOG_2PI
 
 # Products of loadings are formed for so many numbers at a time.
@@ -45,6 +45,11 @@ class Subspace:
     def log_volumes(self) -> FloatArray:
         r""":math:`\log 2\pi\psi_i` of the columns, (d,)."""
         return np.log(self.noise) + LOG_2PI
+
+    @cached_property
+    def gram(self) -> FloatArray:
+        r""":math:`V^\top \Psi^{-1} V`, (q, q)."""
+        return self.loading.T @ self.scaled
 
     @property
     def n_factors(self) -> int:
@@ -106,6 +111,74 @@ class Subspace:
 
 
 @dataclass(frozen=True, eq=False)
+class LatentRegression:
+    r"""How latent variables follow from scores ``h``, where rows share the matrix ``G``.
+
+    The posterior of component ``j`` has the precision :math:`M = S_j^{-1} + G` and the
+    mean :math:`a_j + M^{-1} (h - G a_j)`.
+
+    Attributes
+    ----------
+    latent : FullParameters
+        Gaussians of the latent variables.
+    gram : ndarray of shape (q, q)
+        :math:`G`.
+    """
+
+    latent: FullParameters
+    gram: FloatArray
+
+    @cached_property
+    def whiteners(self) -> FloatArray:
+        r"""Lower triangular :math:`B` with :math:`B M B^\top = I`, (J, q, q)."""
+        return inverse_lower(np.linalg.cholesky(self.latent.precisions + self.gram))
+
+    @cached_property
+    def covariances(self) -> FloatArray:
+        r"""Posterior covariances :math:`M^{-1}`, (J, q, q)."""
+        return np.swapaxes(self.whiteners, 1, 2) @ self.whiteners
+
+    @cached_property
+    def pulls(self) -> FloatArray:
+        r""":math:`G a_j`, (J, q)."""
+        return self.latent.means @ self.gram
+
+    @cached_property
+    def offsets(self) -> FloatArray:
+        """Posterior means where ``h`` is zero, (J, q)."""
+        pulled = np.squeeze(self.covariances @ self.pulls[:, :, None], axis=2)
+        return self.latent.means - pulled
+
+    @cached_property
+    def half_log_determinants(self) -> FloatArray:
+        r""":math:`\tfrac12 \log|I + S_j G|`, (J,)."""
+        diagonals = np.diagonal(self.whiteners, axis1=1, axis2=2)
+        return self.latent.half_log_determinants - np.log(diagonals).sum(axis=1)
+
+    @cached_property
+    def quadratic(self) -> FloatArray:
+        r""":math:`(B_j, -B_j G a_j)` of all components, (J q, q + 1).
+
+        Half the square of its product with the scores above ones is a part of the log
+        density; the other is linear.
+        """
+        shifts = self.whiteners @ self.pulls[:, :, None]
+        stacked = np.concatenate([self.whiteners, -shifts], axis=2)
+        return stacked.reshape(-1, stacked.shape[2])
+
+    @cached_property
+    def linear(self) -> FloatArray:
+        r"""Coefficients of the scores above ones, (J, q + 1).
+
+        These are :math:`a_j` and
+        :math:`-\tfrac12 a_j^\top G a_j - \tfrac12 \log|I + S_j G|`.
+        """
+        means = self.latent.means
+        constants = 0.5 * np.sum(self.pulls * means, axis=1) + self.half_log_determinants
+        return np.hstack([means, -constants[:, None]])
+
+
+@dataclass(frozen=True, eq=False)
 class SubspaceParameters(Parameters):
     """Gaussians of the latent variables, and the subspace that all components share."""
 
@@ -122,6 +195,11 @@ class SubspaceParameters(Parameters):
     def means(self) -> FloatArray:
         """Means of the columns, (J, d)."""
         return self.subspace.centre + self.latent.means @ self.subspace.loading.T
+
+    @cached_property
+    def regression(self) -> LatentRegression:
+        """Regression of the latent variables of complete rows."""
+        return LatentRegression(self.latent, self.subspace.gram)
 
     def dense(self) -> FullParameters:
         """Return the same densities by their full covariances, (J, d, d)."""

@@ -11,7 +11,7 @@ from hybridmix._chunks import row_chunks
 from hybridmix._typing import BoolArray, FloatArray
 from hybridmix.data.rows import Rows
 from hybridmix.families.moments import FullParameters, FullStatistics
-from hybridmix.families.subspace.parameters import Subspace
+from hybridmix.families.subspace.parameters import Subspace, SubspaceParameters
 from hybridmix.families.subspace.projections import MixedRows, group_latent_rows
 
 # Noise of columns of their own is drawn to the mean of all columns by this share.
@@ -158,7 +158,7 @@ def _most_likely_n_factors(
 
 
 def _log_likelihood(subspace: Subspace, rows: Rows, weights: FloatArray) -> float:
-    standard = _standard(subspace.n_factors)
+    standard = _standard(subspace)
     total = 0.0
     for group in group_latent_rows(rows):
         projection = group.project(subspace)
@@ -167,9 +167,11 @@ def _log_likelihood(subspace: Subspace, rows: Rows, weights: FloatArray) -> floa
     return total
 
 
-def _standard(n_factors: int) -> FullParameters:
-    """Return the parameters of a single standard normal."""
-    return FullParameters.of(np.zeros((1, n_factors)), np.eye(n_factors)[None])
+def _standard(subspace: Subspace) -> SubspaceParameters:
+    """Return a single Gaussian, whose latent variables are standard normal."""
+    q = subspace.n_factors
+    latent = FullParameters.of(np.zeros((1, q)), np.eye(q)[None])
+    return SubspaceParameters(latent, subspace)
 
 
 def spectrum(real: FloatArray, weights: FloatArray, n_values: int) -> Spectrum:
@@ -240,7 +242,7 @@ def _filled_by_factors(
     latent = np.empty((subspace.n_factors, rows.n_rows))
     for group in group_latent_rows(rows):
         projection = group.project(subspace)
-        _, posterior = projection.evaluate(_standard(subspace.n_factors))
+        _, posterior = projection.evaluate(_standard(subspace))
         index = slice(None) if projection.index is None else projection.index
         latent[:, index] = posterior.mean(np.ones((1, len(projection.n_observed))))
     expected = subspace.centre[:, None] + subspace.loading @ latent
@@ -260,7 +262,7 @@ def _expectation_maximisation(
     present, left = start, start.noise
     for _ in range(_MOST_ITERATIONS):
         present = replace(present, noise=np.full_like(left, noise))
-        _, posterior = rows.project(present).evaluate(_standard(q))
+        _, posterior = rows.project(present).evaluate(_standard(present))
         means, products = posterior.expect(FullStatistics.zero(1, q), weights[None])
         loading, left = _regressed(rows, present, weights, means, products)
         # The factors turn out to have another variance than one, which the loading takes

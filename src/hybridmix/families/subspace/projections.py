@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -24,10 +23,14 @@ from hybridmix.families.groups import Group, split_by_pattern
 from hybridmix.families.moments import (
     FullParameters,
     FullStatistics,
-    inverse_lower,
     moved_moments,
 )
-from hybridmix.families.subspace.parameters import LoadingStatistics, Subspace
+from hybridmix.families.subspace.parameters import (
+    LatentRegression,
+    LoadingStatistics,
+    Subspace,
+    SubspaceParameters,
+)
 
 # From this many rows on, a factorisation for a pattern of its own is worth its overhead.
 FREQUENT = 8
@@ -105,7 +108,7 @@ class Projection(Group, Protocol):
         """Number of observed columns, (n,)."""
         ...
 
-    def evaluate(self, latent: FullParameters) -> tuple[FloatArray, Posterior]:
+    def evaluate(self, parameters: SubspaceParameters) -> tuple[FloatArray, Posterior]:
         """Return log densities (J, n), and posteriors of the latent variables."""
         ...
 
@@ -176,7 +179,7 @@ class AlikeRows:
         return AlikeProjection(
             self.index,
             scores,
-            part.loading.T @ part.scaled,
+            None if self.columns is None else part.gram,
             -0.5 * (squares + part.log_volumes.sum()),
             -0.5 * float(part.log_volumes.sum()),
             len(self.real),
@@ -214,8 +217,8 @@ class AlikeProjection:
         Which rows these are; None for all.
     scores : ndarray of shape (q + 1, n)
         :math:`h` of the rows above a row of ones.
-    gram : ndarray of shape (q, q)
-        :math:`G`.
+    gram : ndarray of shape (q, q) or None
+        :math:`G`; None for that of all columns.
     constants : ndarray of shape (n,)
         Log densities of the rows if they were the centre and noise.
     log_volume : float
@@ -226,7 +229,7 @@ class AlikeProjection:
 
     index: IntArray | None
     scores: FloatArray
-    gram: FloatArray
+    gram: FloatArray | None
     constants: FloatArray
     log_volume: float
     n_columns: int
@@ -236,66 +239,41 @@ class AlikeProjection:
         """Number of observed columns, (n,)."""
         return np.full(len(self.constants), self.n_columns)
 
-    def evaluate(self, latent: FullParameters) -> tuple[FloatArray, AlikePosterior]:
+    def evaluate(
+        self, parameters: SubspaceParameters
+    ) -> tuple[FloatArray, AlikePosterior]:
         """Return log densities (J, n), and posteriors of the latent variables."""
-        precisions = latent.precisions + self.gram
-        posterior = AlikePosterior(
-            self, latent, inverse_lower(np.linalg.cholesky(precisions))
-        )
-        whiteners, pulls = posterior.whiteners, posterior.pulls
-        stacked = np.concatenate([whiteners, -(whiteners @ pulls[:, :, None])], axis=2)
-        n_components, q, width = stacked.shape
-        white = (stacked.reshape(-1, width) @ self.scores).reshape(n_components, q, -1)
-        halves = posterior.half_log_determinants()[:, 0] + self.log_volume
-        linear = np.empty((n_components, width))
-        linear[:, :-1] = latent.means
-        linear[:, -1] = -halves - 0.5 * np.einsum("jq,jq->j", pulls, latent.means)
+        regression = parameters.regression
+        if self.gram is not None:
+            regression = LatentRegression(parameters.latent, self.gram)
+        n_components, q = parameters.latent.means.shape
+        white = (regression.quadratic @ self.scores).reshape(n_components, q, -1)
         result = np.einsum("jqn,jqn->jn", white, white)
         result *= 0.5
-        result += linear @ self.scores
+        result += regression.linear @ self.scores
         result += self.constants
-        return result, posterior
+        return result, AlikePosterior(self, regression)
 
 
 @dataclass(frozen=True)
 class AlikePosterior:
-    r"""Posteriors of rows that have the same columns.
+    """Posteriors of rows that have the same columns.
 
     Attributes
     ----------
     rows : AlikeProjection
         The rows.
-    latent : FullParameters
-        The mixture.
-    whiteners : ndarray of shape (J, q, q)
-        Lower triangular :math:`B` with :math:`B M B^\top = I`.
+    regression : LatentRegression
+        Of their latent variables.
     """
 
     rows: AlikeProjection
-    latent: FullParameters
-    whiteners: FloatArray
-
-    @cached_property
-    def pulls(self) -> FloatArray:
-        """``G a`` of the components, (J, q)."""
-        return self.latent.means @ self.rows.gram
-
-    @cached_property
-    def covariances(self) -> FloatArray:
-        r"""Covariances :math:`M^{-1}`, (J, q, q)."""
-        return np.swapaxes(self.whiteners, 1, 2) @ self.whiteners
-
-    @cached_property
-    def offsets(self) -> FloatArray:
-        """Means at ``h = 0``, (J, q)."""
-        pulled = np.squeeze(self.covariances @ self.pulls[:, :, None], axis=2)
-        return self.latent.means - pulled
+    regression: LatentRegression
 
     def half_log_determinants(self) -> FloatArray:
         """Half log determinants of what is observed, (J, 1)."""
-        diagonals = np.diagonal(self.whiteners, axis1=1, axis2=2)
-        halves = self.latent.half_log_determinants - np.log(diagonals).sum(axis=1)
-        return (halves - self.rows.log_volume)[:, None]
+        halves = self.regression.half_log_determinants - self.rows.log_volume
+        return halves[:, None]
 
     def add_to(self, total: FullStatistics, weights: FloatArray) -> None:
         """Add expected statistics of the latent variables, signed weights (J, n)."""
@@ -308,14 +286,15 @@ class AlikePosterior:
         # Unlike `@`, np.dot lets other threads run even when the result is small.
         moments = np.dot(scaled, h.T).reshape(len(weights), len(h), len(h))
         counts = moments[:, -1, -1]
+        covariances = self.regression.covariances
         first, moved, rest = moved_moments(
             counts,
             moments[:, -1, :-1],
             moments[:, :-1, :-1],
-            self.covariances,
-            self.offsets,
+            covariances,
+            self.regression.offsets,
         )
-        second = moved + rest + counts[:, None, None] * self.covariances
+        second = moved + rest + counts[:, None, None] * covariances
         total.counts += counts
         total.first += first
         total.second += second
@@ -330,16 +309,17 @@ class AlikePosterior:
 
     def mean(self, weights: FloatArray) -> FloatArray:
         """Return expected latent variables, summed over components with weights."""
-        result = np.dot(self.offsets.T, weights)
-        for covariance, own in zip(self.covariances, weights, strict=True):
+        result = np.dot(self.regression.offsets.T, weights)
+        for covariance, own in zip(self.regression.covariances, weights, strict=True):
             result += np.dot(covariance, self.rows.scores[:-1] * own)
         return result
 
     def draw(self, generator: np.random.Generator) -> FloatArray:
         """Draw latent variables (q, n), if there is a single component."""
         n_rows = len(self.rows.constants)
-        noise = generator.standard_normal((self.whiteners.shape[1], n_rows))
-        return self.mean(np.ones((1, n_rows))) + self.whiteners[0].T @ noise
+        whitener = self.regression.whiteners[0]
+        noise = generator.standard_normal((len(whitener), n_rows))
+        return self.mean(np.ones((1, n_rows))) + whitener.T @ noise
 
 
 # Rows that have different columns -------------------------------------------------------
@@ -424,13 +404,16 @@ class MixedProjection:
     log_volumes: FloatArray
     n_observed: IntArray
 
-    def evaluate(self, latent: FullParameters) -> tuple[FloatArray, MixedPosterior]:
+    def evaluate(
+        self, parameters: SubspaceParameters
+    ) -> tuple[FloatArray, MixedPosterior]:
         r"""Return log densities (J, n), and posteriors of the latent variables.
 
         With :math:`e = x_o - m_o - V_o a_j` and :math:`g = h - G a_j`, the quadratic form
         is :math:`e^\top \Psi_o^{-1} e - g^\top M^{-1} g`. Bordered by ``g``, the Cholesky
         factor of ``M`` has a last row of the square :math:`g^\top M^{-1} g`.
         """
+        latent = parameters.latent
         n_rows, q = self.scores.shape
         shape = (len(latent.means), n_rows)
         result, halves = np.empty(shape), np.empty(shape)
