@@ -17,8 +17,8 @@ from hybridmix.families.prior import VariancePrior
 
 # A deviation that is nearer to the floor than this, relatively, is at the floor.
 _AT_THE_FLOOR = 1e-3
-# No deviation grows by more than this factor. Rivals that nothing speaks for can be driven
-# to be broader and broader, up to where double precision ends.
+# No deviation grows by more than this factor. Rivals that nothing speaks for can be
+# driven to be broader and broader, up to where double precision ends.
 _MOST_GROWTH = 100.0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import orth
 
 from hybridmix._typing import FloatArray
 from hybridmix.families.base import Coordinates
@@ -44,7 +45,8 @@ class SubspaceCoordinates(Coordinates[SubspaceParameters, SubspaceStatistics]):
     With the second moment :math:`T = L L^\top` of the latent variables at the start, the
     loading of a column is :math:`V_i = V_{0i} + \sqrt{\psi_{0i}}\, L^{-\top} u_i` and the
     deviation of its noise :math:`\sqrt{\psi_{0i}}\, e^{b_i}`. The vector holds ``u`` and
-    ``b`` times the square root of the number of rows.
+    ``b`` times the square root of the number of rows. Changes of the loading within its
+    own subspace are left out: the latent variables can make them, too.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class SubspaceCoordinates(Coordinates[SubspaceParameters, SubspaceStatistics]):
             np.linalg.cholesky(_second_moment(start.latent, counts))
         )
         self._deviations = np.sqrt(self._start.noise)
+        self._within = orth(self._start.loading / self._deviations[:, None])
         self._room = room_above(noise_prior.floor, self._deviations)
         d, q = self._start.loading.shape
         self._ends = latent.size + np.cumsum([0, d * q])
@@ -69,13 +72,17 @@ class SubspaceCoordinates(Coordinates[SubspaceParameters, SubspaceStatistics]):
 
     def _subspace(self, vector: FloatArray) -> Subspace:
         _, by_loading, by_noise = np.split(vector, self._ends)
-        change = by_loading.reshape(self._start.loading.shape) @ self._unmixing
-        change *= self._step * self._deviations[:, None]
+        free = self._leaving(by_loading.reshape(self._start.loading.shape))
+        change = self._step * self._deviations[:, None] * (free @ self._unmixing)
         return Subspace(
             self._start.centre,
             self._start.loading + change,
             self._start.noise * np.exp(2.0 * self._step * by_noise),
         )
+
+    def _leaving(self, changes: FloatArray) -> FloatArray:
+        """Return the part of changes (d, q) that leaves the subspace of the start."""
+        return changes - self._within @ (self._within.T @ changes)
 
     def parameters(self, vector: FloatArray) -> SubspaceParameters:
         latent = self._latent.parameters(vector[: self._ends[0]])
@@ -90,7 +97,7 @@ class SubspaceCoordinates(Coordinates[SubspaceParameters, SubspaceStatistics]):
         return np.concatenate(
             [
                 self._latent.gradient(own, statistics.latent),
-                (by_loading @ self._unmixing.T).ravel(),
+                self._leaving(by_loading @ self._unmixing.T).ravel(),
                 2.0 * self._step * by_noise,
             ]
         )
