@@ -278,7 +278,7 @@ def test_arranged_rows_are_grouped_and_lose_nothing():
     labels = rng.integers(-1, 3, size=300)
     weights = rng.integers(0, 3, size=300).astype(float)
     _, table = learn(X)
-    dataset = Dataset.arrange(table, labels, weights, block=64)
+    dataset = Dataset.arrange(table, labels, weights)
     assert np.all(np.diff(dataset.labels) >= 0)
     assert dataset.total_weight == weights.sum()
     n_missing = np.sum(~dataset.rows.observed, axis=0)

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
+from hybridmix._chunks import row_chunks
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 
 UNLABELLED = -1
@@ -116,7 +117,6 @@ class Dataset:
         source: RowSource,
         labels: IntArray,
         weights: FloatArray | None = None,
-        block: int = 65536,
     ) -> Dataset:
         """Encode the rows of a source, in the order that suits training.
 
@@ -133,8 +133,7 @@ class Dataset:
         first = source.rows(order[:1])
         real = np.empty((first.real.shape[0], len(order)))
         codes = np.empty((first.codes.shape[0], len(order)), first.codes.dtype)
-        for start in range(0, len(order), block):
-            here = slice(start, start + block)
+        for here in row_chunks(len(order), max(len(real) + len(codes), 1)):
             part = source.rows(order[here])
             real[:, here] = part.real
             codes[:, here] = part.codes

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from hybridmix._chunks import row_chunks
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.columns import (
     Columns,
@@ -23,7 +24,6 @@ from hybridmix.data.rows import MISSING_CODE, Rows
 # Beyond this many standard deviations every density is zero to machine precision; the
 # limit keeps squares finite.
 _FARTHEST = 1e50
-_BLOCK = 65536
 # Columns that vary less than this part of another one are in another unit, perhaps.
 _COMPARABLE = 0.1
 
@@ -308,10 +308,6 @@ def _position(column: int | str, names: tuple[str, ...] | None, n_columns: int) 
     return int(column) % n_columns
 
 
-def _blocks(n_rows: int) -> Iterator[slice]:
-    return (slice(start, start + _BLOCK) for start in range(0, n_rows, _BLOCK))
-
-
 def _scaled(scale: FloatArray, is_constant: BoolArray, scaling: str) -> FloatArray:
     """Return by what columns are divided, from their own scales."""
     varying = scale[~is_constant]
@@ -336,21 +332,24 @@ def _moments(
 
     def weighted(block: slice) -> tuple[FloatArray, FloatArray]:
         values = real[block]
-        weight = 1.0 if weights is None else weights[block, None]
-        present = ~np.isnan(values) * weight
+        weight = np.ones((1, 1)) if weights is None else weights[block, None]
+        hole = np.isnan(values)
+        if weights is None and not hole.any():
+            return values, np.broadcast_to(weight, values.shape)
+        present = ~hole * weight
         return np.where(present > 0, values, 0.0), present
 
-    for block in _blocks(n_rows):
+    for block in row_chunks(n_rows, 3 * max(n_columns, 1)):
         values, present = weighted(block)
         largest = np.maximum(largest, np.abs(values).max(axis=0, initial=0.0))
         count += present.sum(axis=0)
     is_seen = count > 0
     unit = np.where(largest > 0, largest, 1.0)
-    for block in _blocks(n_rows):
+    for block in row_chunks(n_rows, 3 * max(n_columns, 1)):
         values, present = weighted(block)
         total += (values / unit * present).sum(axis=0)
     mean = np.divide(total, count, out=np.zeros(n_columns), where=is_seen)
-    for block in _blocks(n_rows):
+    for block in row_chunks(n_rows, 3 * max(n_columns, 1)):
         values, present = weighted(block)
         square += ((values / unit - mean) ** 2 * present).sum(axis=0)
     deviation = np.sqrt(np.divide(square, count, out=np.zeros(n_columns), where=is_seen))
@@ -364,7 +363,7 @@ def _check_finite(
 ) -> bool:
     """Refuse infinite values; tell whether there are missing ones."""
     has_holes = False
-    for block in _blocks(len(real)):
+    for block in row_chunks(len(real), max(real.shape[1], 1)):
         values = real[block]
         if np.isfinite(values).all():
             continue
