@@ -271,7 +271,8 @@ def test_other_marks_of_unlabelled_rows():
 # Arrangement ---------------------------------------------------------------------------
 
 
-def test_arranged_rows_are_grouped_and_lose_nothing():
+def test_arranged_rows_are_grouped_and_lose_nothing(monkeypatch):
+    monkeypatch.setattr("hybridmix._chunks._CHUNK_BYTES", 1)  # blocks of 64 rows
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 4))
     X[rng.random(X.shape) < 0.3] = np.nan

@@ -13,6 +13,9 @@ from hybridmix._typing import FloatArray, IntArray
 from hybridmix.families.base import Parameters, Statistics
 from hybridmix.families.prior import LOG_2PI
 
+# Matrices up to this size are inverted at once.
+_SMALL = 16
+
 
 @dataclass(frozen=True, eq=False)
 class DiagonalParameters(Parameters):
@@ -203,8 +206,22 @@ def moved_moments(
 
 
 def inverse_lower(lower: npt.NDArray[np.floating[Any]]) -> FloatArray:
-    """Invert lower triangular matrices, (G, d, d)."""
-    return np.tril(np.linalg.inv(lower))
+    """Invert lower triangular matrices, (G, d, d).
+
+    Halving them leaves most of the work to products of matrices; for many matrices of
+    some dozens of columns that takes a fraction of the time of NumPy's inverse.
+    """
+    size = lower.shape[-1]
+    if size <= _SMALL:
+        return np.tril(np.linalg.inv(lower))
+    half = size // 2
+    result = np.zeros_like(lower)
+    upper_left = inverse_lower(lower[:, :half, :half])
+    lower_right = inverse_lower(lower[:, half:, half:])
+    result[:, :half, :half] = upper_left
+    result[:, half:, half:] = lower_right
+    result[:, half:, :half] = -(lower_right @ (lower[:, half:, :half] @ upper_left))
+    return result
 
 
 def raised(covariances: FloatArray, floor: float) -> FloatArray:

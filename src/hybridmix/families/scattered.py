@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from hybridmix._typing import BoolArray, FloatArray, IntArray
-from hybridmix.families.moments import FullParameters, FullStatistics
+from hybridmix.families.moments import FullParameters, FullStatistics, inverse_lower
 from hybridmix.families.prior import LOG_2PI
 
 
@@ -208,8 +208,9 @@ def _invert_few(matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
     stacked = np.moveaxis(matrices, 2, 0)
     factors = np.linalg.cholesky(stacked)
     diagonals = np.diagonal(factors, axis1=1, axis2=2)
-    inverses = np.ascontiguousarray(np.moveaxis(np.linalg.inv(stacked), 0, 2))
-    return inverses, 2.0 * np.log(diagonals).sum(axis=1)
+    whiteners = inverse_lower(factors)
+    inverses = np.moveaxis(np.swapaxes(whiteners, 1, 2) @ whiteners, 0, 2)
+    return np.ascontiguousarray(inverses), 2.0 * np.log(diagonals).sum(axis=1)
 
 
 def _sweep(matrices: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -23,6 +23,7 @@ from hybridmix.families.groups import Group, split_by_pattern
 from hybridmix.families.moments import (
     FullParameters,
     FullStatistics,
+    inverse_lower,
     moved_moments,
 )
 from hybridmix.families.subspace.parameters import (
@@ -473,7 +474,8 @@ class MixedPosterior:
             grams = self.rows.grams
             if len(rows) < len(grams):
                 grams = grams[rows]
-            covariances = np.linalg.inv(grams + precision)
+            whiteners = inverse_lower(np.linalg.cholesky(grams + precision))
+            covariances = np.swapaxes(whiteners, 1, 2) @ whiteners
             pulls = self.rows.scores[rows] - grams @ mean
             means = mean + np.squeeze(covariances @ pulls[:, :, None], axis=2)
             yield Belief(j, rows, weights[j, rows], means, covariances)
