@@ -9,7 +9,11 @@ from scipy import stats
 
 from hybridmix.data import Rows
 from hybridmix.families import Categorical, DiagonalGaussian, FullGaussian, VariancePrior
-from hybridmix.families.moments import DiagonalParameters, FullParameters
+from hybridmix.families.moments import (
+    DiagonalParameters,
+    FullParameters,
+    inverse_lower,
+)
 from hybridmix.families.scattered import invert
 
 FAMILIES = list(families())
@@ -340,6 +344,17 @@ def test_empty_components_fall_back_on_the_prior():
         parameters = family.maximise(family.zero_statistics(2))
         log_density, _ = family.evaluate(family.prepare(make_rows(5, 0.3)), parameters)
         assert np.isfinite(log_density).all()
+
+
+@pytest.mark.parametrize("shape", [(40, 40), (3, 17, 17), (2, 16, 16), (1, 33, 33)])
+def test_inverses_of_triangular_matrices(shape):
+    lower = np.tril(np.random.default_rng(0).normal(size=shape)) * 0.3
+    lower += np.eye(shape[-1])
+    inverse = inverse_lower(lower)
+    np.testing.assert_array_equal(np.tril(inverse), inverse)
+    np.testing.assert_allclose(
+        inverse @ lower, np.broadcast_to(np.eye(shape[-1]), shape), atol=1e-9
+    )
 
 
 def test_many_small_inverses():

@@ -221,6 +221,18 @@ def test_refining_the_subspace_raises_the_objective():
     np.testing.assert_allclose(again.loading_, refined.loading_)
 
 
+def test_refining_many_factors():
+    X, y, X_test, y_test = digits()
+    model = HybridMixtureClassifier(
+        covariance_type="subspace",
+        n_factors=20,
+        refine_subspace=True,
+        n_steps=5,
+        random_state=0,
+    ).fit(X, y)
+    assert model.score(X_test, y_test) > 0.93
+
+
 def test_refining_needs_a_gradient_method():
     X, y = load_wine(return_X_y=True)
     model = HybridMixtureClassifier(

@@ -138,9 +138,9 @@ class HybridMixtureClassifier(MixtureClassifier):
         the components. Only for L-BFGS.
     covariance_prior : float or "auto", default="auto"
         Strength of the prior of the covariances, in rows; 0 for maximum likelihood. It
-        draws "full" covariances to the one within all classes, and the others to its
-        diagonal. "auto" is the number of real columns for "full" and "tied", that of
-        factors for "subspace", and 1 for the others.
+        draws "full" and "subspace" covariances to the one within all classes, and the
+        others to its diagonal. "auto" is the number of real columns for "full" and
+        "tied", that of factors for "subspace", and 1 for the others.
     variance_floor : float, default=1e-6
         Smallest variance of a component in any direction, relative to the variances of
         the columns. L-BFGS holds to it for each column given those before it.

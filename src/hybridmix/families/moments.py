@@ -206,7 +206,7 @@ def moved_moments(
 
 
 def inverse_lower(lower: npt.NDArray[np.floating[Any]]) -> FloatArray:
-    """Invert lower triangular matrices, (G, d, d).
+    """Invert lower triangular matrices, (..., d, d).
 
     Halving them leaves most of the work to products of matrices; for many matrices of
     some dozens of columns that takes a fraction of the time of NumPy's inverse.
@@ -216,11 +216,11 @@ def inverse_lower(lower: npt.NDArray[np.floating[Any]]) -> FloatArray:
         return np.tril(np.linalg.inv(lower))
     half = size // 2
     result = np.zeros_like(lower)
-    upper_left = inverse_lower(lower[:, :half, :half])
-    lower_right = inverse_lower(lower[:, half:, half:])
-    result[:, :half, :half] = upper_left
-    result[:, half:, half:] = lower_right
-    result[:, half:, :half] = -(lower_right @ (lower[:, half:, :half] @ upper_left))
+    upper_left = inverse_lower(lower[..., :half, :half])
+    lower_right = inverse_lower(lower[..., half:, half:])
+    result[..., :half, :half] = upper_left
+    result[..., half:, half:] = lower_right
+    result[..., half:, :half] = -(lower_right @ (lower[..., half:, :half] @ upper_left))
     return result
 
 
