@@ -300,12 +300,12 @@ def test_number_of_parameters(name):
         "diag": 4 * 2 * D,
         "tied": 4 * D + D * (D + 1) // 2,
         "full": 4 * (D + D * (D + 1) // 2),
-        "subspace": 4 * 5 + 2 * D + 2 * D - 6,
-        "refined subspace": 4 * 5 + 2 * D + 2 * D - 6,
+        "subspace": 4 * 5 + D + 1 + 2 * D - 6,
+        "refined subspace": 4 * 5 + D + 1 + 2 * D - 6,
         "categorical": 4 * 3,
         "full x categorical": 4 * (D + D * (D + 1) // 2 + 3),
         "diag x categorical": 4 * (2 * D + 3),
-        "subspace x categorical": 4 * 8 + 2 * D + 2 * D - 6,
+        "subspace x categorical": 4 * 8 + D + 1 + 2 * D - 6,
     }
     assert families()[name].n_parameters(4) == expected[name]
 

@@ -137,10 +137,10 @@ def test_complete_rows_are_a_full_covariance_model_of_the_factors():
     """Where noise vanishes, densities of latent variables are those of the scores."""
     rng = np.random.default_rng(0)
     t = rng.normal(size=(300, 2)) @ np.array([[2.0, 0.3], [0.0, 1.0]])
-    basis = np.linalg.qr(rng.normal(size=(8, 2)))[0]
-    X = t @ basis.T + 1e-4 * rng.normal(size=(300, 8))
+    basis = np.linalg.qr(rng.normal(size=(40, 2)))[0]
+    X = t @ basis.T + 1e-3 * rng.normal(size=(300, 40))
     subspace = MixtureDensity(covariance_type="subspace", n_factors=2, covariance_prior=0)
-    subspace.fit(X)
+    basis = np.linalg.qr(subspace.fit(X).loading_)[0]
     full = MixtureDensity(covariance_prior=0).fit(X @ basis)
     inside = subspace.score_samples(X) - full.score_samples(X @ basis)
     # What remains is the density of the noise, which does not depend on the component.
@@ -270,12 +270,51 @@ def test_nearly_noiseless_and_redundant_columns():
 
 def test_units_of_columns_are_kept_if_they_are_comparable():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(100, 6)) * np.array([1.0, 1.0, 1.0, 1.0, 0.01, 0.01])
-    comparable = MixtureDensity(covariance_type="subspace", n_factors=2).fit(X)
+    scale = np.where(np.arange(40) < 30, 1.0, 0.01)
+    X = rng.normal(size=(100, 40)) * scale
+    options = {"covariance_type": "subspace", "n_factors": 2}
+    comparable = MixtureDensity(**options).fit(X)
     assert np.ptp(comparable.schema_.scale) == 0.0
+    few = MixtureDensity(**options).fit(X[:, 20:])
+    np.testing.assert_allclose(few.schema_.scale, X[:, 20:].std(axis=0))
     X[:, 0] *= 1000.0
-    mixed = MixtureDensity(covariance_type="subspace", n_factors=2).fit(X)
+    mixed = MixtureDensity(**options).fit(X)
     np.testing.assert_allclose(mixed.schema_.scale, X.std(axis=0))
+
+
+def test_weights_have_no_unit_where_rows_have_holes():
+    X = holes_in(factor_rows(200)[0], 0.2)
+    plain, small = (
+        principal_subspace(rows_of(X), weight * np.ones(200), 3, 1e-9)
+        for weight in (1.0, 1e-3)
+    )
+    np.testing.assert_allclose(covariance_of(plain), covariance_of(small), rtol=1e-6)
+
+
+def test_share_of_the_variance_is_that_of_all_columns():
+    X = np.vstack([np.eye(3), -np.eye(3)])
+    weights = np.ones(6)
+    for share, expected in ((0.3, 1), (0.4, 2), (0.9, 3)):
+        assert chosen_n_factors(rows_of(X), weights, 1e-9, share) == expected
+
+
+def test_single_labels_borrow_the_spread_of_unlabelled_rows():
+    rng = np.random.default_rng(0)
+    truth = np.repeat([0, 1], 150)
+    X = rng.normal(size=(300, 8)) + 5.0 * truth[:, None] * (np.arange(8) < 2)
+    scores = []
+    for seed in range(6):
+        first, second = np.random.default_rng(seed).integers(150, size=2)
+        y = np.full(300, -1)
+        y[[first, 150 + second]] = [0, 1]
+        model = HybridMixtureClassifier(covariance_type="subspace", n_factors=2)
+        scores.append(model.fit(X, y).score(X, truth))
+    assert np.mean(scores) > 0.85
+
+
+def test_constant_tables_of_many_columns():
+    model = MixtureDensity(covariance_type="subspace", n_factors=2)
+    assert np.isfinite(model.fit(np.ones((700, 600))).score_samples(np.ones((2, 600))))[0]
 
 
 def test_imputation_by_factors_beats_means():

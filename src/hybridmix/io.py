@@ -370,6 +370,9 @@ def _check_parameters(family: Any, parameters: Any, n_components: int) -> None:
     if isinstance(family, SubspaceGaussian):
         _require(isinstance(parameters, SubspaceParameters), "a subspace is missing")
         _check_subspace(parameters.subspace, (family.n_columns, family.n_factors))
+        for name in ("centre", "loading", "noise"):
+            mine, theirs = (getattr(x.subspace, name) for x in (family, parameters))
+            _require(np.array_equal(mine, theirs), "the subspaces differ")
         family, parameters = family.latent, parameters.latent
     for name, shape in _shapes_of(family, n_components).items():
         _check_shape(name, getattr(parameters, name), shape)

@@ -24,8 +24,9 @@ from hybridmix.data.rows import MISSING_CODE, Rows
 # Beyond this many standard deviations every density is zero to machine precision; the
 # limit keeps squares finite.
 _FARTHEST = 1e50
-# Columns that vary less than this part of another one are in another unit, perhaps.
-_COMPARABLE = 0.1
+# Columns that vary less than this part of another one are in another unit, perhaps, and
+# few columns are seldom of one kind.
+_COMPARABLE, _WIDE = 0.1, 32
 
 
 @dataclass(frozen=True)
@@ -82,8 +83,8 @@ class Schema:
         scaling : {"columns", "common", "comparable"}
             Divide every real column by its deviation, or all of them by one number, so
             that directions and distances are those of the units of the table. The last
-            does so if the units are comparable: if half of the columns vary by more
-            than a tenth of the one that varies most.
+            does so for 32 columns or more whose units are comparable: if half of them
+            vary by more than a tenth of the one that varies most.
         """
         named = _named_columns(categorical_features, columns)
         is_categorical = [
@@ -313,8 +314,10 @@ def _scaled(scale: FloatArray, is_constant: BoolArray, scaling: str) -> FloatArr
     varying = scale[~is_constant]
     if scaling == "columns" or len(varying) == 0:
         return scale
-    if scaling == "comparable" and np.median(varying) < _COMPARABLE * varying.max():
-        return scale
+    if scaling == "comparable":
+        is_wide = len(varying) >= _WIDE
+        if not is_wide or np.median(varying) < _COMPARABLE * varying.max():
+            return scale
     return np.full_like(scale, np.sqrt(np.mean(varying**2)))
 
 

@@ -129,7 +129,8 @@ class HybridMixtureClassifier(MixtureClassifier):
     n_factors : int, float or "auto", default="auto"
         Dimension of the subspace: a number; a share of the variance to explain, between
         0 and 1; or the power of two, up to 64, of the highest likelihood on a fifth of
-        the rows. Only for ``covariance_type="subspace"``.
+        the rows. There are always fewer factors than rows. Only for
+        ``covariance_type="subspace"``.
     noise : {"common", "columns"}, default="common"
         Variance of the noise around the subspace: one for all columns, or for each what
         the subspace leaves of its variance.
@@ -161,7 +162,7 @@ class HybridMixtureClassifier(MixtureClassifier):
     init : {"kmeans", "k-means++"} or HybridMixtureClassifier, default="kmeans"
         Where EM begins: k-means within each class, k-means++ centres, or a fitted model.
         The discriminative objectives go on from a fitted model without EM. Its numbers
-        of components are kept.
+        of components and its subspace are kept.
     n_init : int, default=1
         Number of starts for each class; the best result is kept.
     max_iter : int, default=300
@@ -419,6 +420,12 @@ class HybridMixtureClassifier(MixtureClassifier):
         """How to start without a given model, which may have seen held-out rows."""
         return self.init if isinstance(self.init, str) else "kmeans"
 
+    def _own_run(self, run: _Run, dataset: Dataset) -> _Run:
+        """Return a run without anything of a given model."""
+        if isinstance(self.init, str):
+            return run
+        return run._replace(subspace=fitted_subspace(self, run.schema, dataset))
+
     def _chosen_weight(self, run: _Run, dataset: Dataset) -> float:
         """Return the weight of an unlabelled row; "auto" asks held-out labels."""
         if isinstance(self.unlabelled_weight, str):
@@ -433,6 +440,7 @@ class HybridMixtureClassifier(MixtureClassifier):
         balanced = balanced_weight(dataset)
         if dataset.unlabelled().n_rows == 0:
             return balanced
+        run = self._own_run(run, dataset)
         folds = list(dataset.folds(_WEIGHT_FOLDS, run.generator))
 
         def wrong(share: float) -> float:
@@ -501,8 +509,9 @@ class HybridMixtureClassifier(MixtureClassifier):
             return Calibration()
         held = [(solution.model, validation)] if validation is not None else []
         if validation is None:
+            own_run = self._own_run(run, dataset)
             for rest, part in dataset.folds(_CALIBRATION_FOLDS, run.generator):
-                _, fold = self._solve(run, rest, None, self._own_start)
+                _, fold = self._solve(own_run, rest, None, self._own_start)
                 held.append((fold.model, part))
         if not held:
             raise ValueError("calibrate=True needs a class of two labelled rows or more.")

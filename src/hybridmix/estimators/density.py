@@ -38,7 +38,8 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
     n_factors : int, float or "auto", default="auto"
         Dimension of the subspace: a number; a share of the variance to explain, between
         0 and 1; or the power of two, up to 64, of the highest likelihood on a fifth of
-        the rows. Only for ``covariance_type="subspace"``.
+        the rows. There are always fewer factors than rows. Only for
+        ``covariance_type="subspace"``.
     noise : {"common", "columns"}, default="common"
         Variance of the noise around the subspace: one for all columns, or for each what
         the subspace leaves of its variance.

@@ -63,7 +63,8 @@ def check_discrimination(estimator: Any) -> None:
             "hybridmix.solvers."
         )
     is_gradient = isinstance(solver, LimitedMemoryBFGS) or solver == "lbfgs"
-    if estimator.refine_subspace and not is_gradient:
+    refines = estimator.refine_subspace and estimator.covariance_type == "subspace"
+    if refines and objective != "likelihood" and not is_gradient:
         raise ValueError(
             "refine_subspace=True needs a gradient method: use solver='lbfgs' instead of "
             f"{solver!r}."

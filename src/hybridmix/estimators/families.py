@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hybridmix._typing import FloatArray
 from hybridmix.data import Dataset, Schema
 from hybridmix.estimators.training import (
     within_class_correlations,
@@ -25,7 +26,11 @@ from hybridmix.families import (
     SubspaceGaussian,
     VariancePrior,
 )
-from hybridmix.families.subspace import chosen_n_factors, principal_subspace
+from hybridmix.families.subspace import (
+    SubspaceParameters,
+    chosen_n_factors,
+    principal_subspace,
+)
 from hybridmix.mixture import Mixture
 
 NOISES = ("common", "columns")
@@ -100,9 +105,10 @@ def family_maker(
         return lambda _: categorical[0]
     covariance_type = estimator.covariance_type
     floor = float(estimator.variance_floor)
+    unknown: FloatArray | float = 0.0
     if subspace is not None:
-        dataset = _latent_dataset(dataset, subspace)
-    variances = within_class_variances(dataset)
+        dataset, unknown = _latent_dataset(dataset, subspace)
+    variances = within_class_variances(dataset) + unknown
     correlations = None
     if correlated and covariance_type in ("full", "subspace"):
         correlations = within_class_correlations(dataset.labelled())
@@ -133,15 +139,26 @@ def _prior_strength(estimator: Any, n_columns: int) -> float:
     return 1.0 if estimator.covariance_type in ("spherical", "diag") else float(n_columns)
 
 
-def _latent_dataset(dataset: Dataset, subspace: Subspace) -> Dataset:
-    """Return expected latent variables of a part of the rows, in place of the rows."""
-    step = -(-dataset.n_rows // _MOST_ROWS)
-    thinned = dataset.take(np.arange(0, dataset.n_rows, step))
-    if dataset.labelled().n_rows < dataset.n_rows:
-        # Labels may be few: none is left out.
-        thinned = dataset.labelled()
-    standard = VariancePrior(np.ones(subspace.n_factors))
-    return replace(thinned, rows=SubspaceGaussian(standard, subspace).embed(thinned.rows))
+def _latent_dataset(
+    dataset: Dataset, subspace: Subspace
+) -> tuple[Dataset, FloatArray | float]:
+    """Return expected latent variables of a part of the rows, in place of the rows.
+
+    The second result are the variances (q,) that they have beside, as rows do not tell
+    all of them.
+    """
+    numbers = np.arange(dataset.n_rows)
+    parts = np.split(numbers, [dataset.unlabelled().n_rows])
+    thinned = dataset.take(
+        np.concatenate([part[:: -(-len(part) // _MOST_ROWS) or 1] for part in parts])
+    )
+    standard = SubspaceParameters.standard(subspace)
+    family = SubspaceGaussian(VariancePrior(np.ones(subspace.n_factors)), subspace)
+    latent = family.embed(thinned.rows)
+    moments = family.summarise(thinned.rows, standard, thinned.filled_weights[None])
+    squares = np.square(latent.real) @ thinned.filled_weights
+    unknown = (np.diagonal(moments.second[0]) - squares) / thinned.total_weight
+    return replace(thinned, rows=latent), np.maximum(unknown, 0.0)
 
 
 def refining(model: Mixture) -> Mixture:

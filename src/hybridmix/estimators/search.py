@@ -209,6 +209,13 @@ class HybridMixtureClassifierCV(MixtureClassifier):
             dict(zip(SEARCHED, values, strict=True))
             for values in itertools.product(*(candidates[name] for name in SEARCHED))
         ]
+        # Numbers of factors make no difference to other covariances than of subspaces.
+        grid = [
+            params
+            for params in grid
+            if params["covariance_type"] == "subspace"
+            or params["n_factors"] == candidates["n_factors"][0]
+        ]
         results: list[tuple[dict[str, Any], list[_Score]]] = []
         interrupted = self._search(template, grid, folds, results)
         if self.per_class and not interrupted:

@@ -26,7 +26,8 @@ class LimitedMemoryBFGS:
     max_iter : int
         Largest number of iterations.
     tol : float
-        Stop when the mean value per row rises by less, relative to its size.
+        Stop when the mean value per row rises by less, relative to its rise so far if
+        that exceeds one.
     learn_prior : bool
         Whether class probabilities are learned, or kept as they are.
     curvature : float
@@ -38,7 +39,7 @@ class LimitedMemoryBFGS:
     """
 
     max_iter: int = 200
-    tol: float = 1e-6
+    tol: float = 1e-5
     learn_prior: bool = True
     curvature: float = 1.0
     memory: int = 10
@@ -116,6 +117,9 @@ class _Ascent:
         self.history = History(problem)
         self.model = start
         self.value = float("nan")
+        # Log densities depend on units and grow with the number of columns: what is
+        # minimised is counted from the start.
+        self._first = float("nan")
 
     def bounds(self) -> Bounds:
         """Return the bounds of the vector, in its units."""
@@ -123,7 +127,7 @@ class _Ascent:
         return Bounds(lower / self._unit, upper / self._unit)
 
     def loss(self, vector: FloatArray) -> tuple[float, FloatArray]:
-        """Return minus the mean value with prior, and its gradient."""
+        """Return minus the rise of the mean value with prior, and its gradient."""
         try:
             # The first trial of a line search may be anywhere.
             with np.errstate(all="ignore"):
@@ -138,7 +142,7 @@ class _Ascent:
         """Return a loss that rises from the last iterate like a parabola."""
         away = vector - self._vector
         rise = 1.0 + abs(self.value)
-        return rise - self.value, away * (2.0 * rise / float(away @ away))
+        return rise - (self.value - self._first), away * (2.0 * rise / float(away @ away))
 
     def _evaluate(self, vector: FloatArray) -> tuple[float, FloatArray]:
         point = self._unit * vector
@@ -147,8 +151,8 @@ class _Ascent:
         gradient = self._coordinates.gradient(point, assessment.statistics)
         gradient += self._coordinates.prior_gradient(point)
         if not self.history.traces["value"]:
-            self.value = self.history.add(assessment, model)
-        loss = -self.history.value(assessment, model)
+            self._first = self.value = self.history.add(assessment, model)
+        loss = self._first - self.history.value(assessment, model)
         self._assessments[loss] = assessment
         return loss, -gradient * (self._unit / self._problem.total_weight)
 

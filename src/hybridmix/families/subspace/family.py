@@ -81,25 +81,28 @@ class SubspaceGaussian(Family[SubspaceParameters, Any]):
     def width(self, n_components: int, observed: BoolArray | None = None) -> int:
         width = max(self.n_columns, n_components * (self.n_factors + 1))
         if observed is not None:
-            width += self.n_columns
-            width += int(self._mixed_share(observed) * 3 * (self.n_factors + 1) ** 2)
+            width += self.n_columns + self._systems_width(n_components, observed)
         return width
 
-    def _mixed_share(self, observed: BoolArray) -> float:
-        """Return how many rows need a gram matrix, a system and its factor each.
+    def _systems_width(self, n_components: int, observed: BoolArray) -> int:
+        """Return how many numbers the small systems occupy, per row.
 
-        These rows may meet in one chunk, so that they are never taken for very few.
+        Rows with patterns of their own have a gram matrix, a system and its factor each.
+        They may meet in one chunk, so that they are never taken for very few. Frequent
+        patterns have a system for each component.
         """
-        _, rest, _ = split_by_pattern(observed, FREQUENT)
-        return max(len(rest) / max(observed.shape[1], 1), 0.125)
+        alike, rest, _ = split_by_pattern(observed, FREQUENT)
+        n_rows = max(observed.shape[1], 1)
+        mixed = 5.0 * max(len(rest) / n_rows, 0.25)
+        shared = 4.0 * n_components * len(alike) / n_rows
+        return int((mixed + shared) * (self.n_factors + 1) ** 2)
 
     def kept_width(self, observed: BoolArray | None = None) -> int:
         return self.n_factors + 2 + (0 if observed is None else self.n_factors**2)
 
     def embed(self, rows: Rows) -> Rows:
         q = self.n_factors
-        standard = FullParameters.of(np.zeros((1, q)), np.eye(q)[None])
-        overall = SubspaceParameters(standard, self.subspace)
+        overall = SubspaceParameters.standard(self.subspace)
         means = np.empty((q, rows.n_rows))
         for chunk in row_chunks(rows.n_rows, self.width(1, rows.observed)):
             means[:, chunk] = self._expected(rows[chunk], overall)
@@ -285,9 +288,14 @@ class SubspaceGaussian(Family[SubspaceParameters, Any]):
 
     def n_parameters(self, n_components: int) -> int:
         d, q = self.n_columns, self.n_factors
+        noise = 1 if np.ptp(self.subspace.noise) == 0.0 else d
         # Latent variables can be turned and stretched without any change of a density.
-        shared = 2 * d + d * q - q * (q + 1)
-        return shared + self.latent.n_parameters(n_components)
+        shared = d + noise + d * q - q * (q + 1)
+        full = FullGaussian(VariancePrior(self.subspace.noise))
+        return min(
+            shared + self.latent.n_parameters(n_components),
+            full.n_parameters(n_components),
+        )
 
 
 class _Refined(NamedTuple):
@@ -344,9 +352,9 @@ class RefinedSubspaceGaussian(SubspaceGaussian):
         for rows, group, posterior in zip(prepared, *notes, strict=True):
             own = weights_of(group, weights)
             mean, products = posterior.expect(total.latent, own)
-            rows.add_to(
-                total.loading, parameters.subspace, own.sum(axis=0), mean, products
-            )
+            subspace = parameters.subspace
+            rows.add_moments(total.loading, subspace, own.sum(axis=0), mean)
+            rows.add_explained(total.loading, subspace, products)
         return total
 
     def zero_statistics(self, n_components: int) -> SubspaceStatistics:

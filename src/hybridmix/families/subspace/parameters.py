@@ -201,6 +201,12 @@ class SubspaceParameters(Parameters):
         """Regression of the latent variables of complete rows."""
         return LatentRegression(self.latent, self.subspace.gram)
 
+    @classmethod
+    def standard(cls, subspace: Subspace) -> Self:
+        """Return a single Gaussian, whose latent variables are standard normal."""
+        q = subspace.n_factors
+        return cls(FullParameters.of(np.zeros((1, q)), np.eye(q)[None]), subspace)
+
     def dense(self) -> FullParameters:
         """Return the same densities by their full covariances, (J, d, d)."""
         loading = self.subspace.loading

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.sparse.linalg import eigsh
+from scipy.sparse.linalg import ArpackError, eigsh
 
 from hybridmix._chunks import row_chunks
 from hybridmix._typing import BoolArray, FloatArray
 from hybridmix.data.rows import Rows
-from hybridmix.families.moments import FullParameters, FullStatistics
-from hybridmix.families.subspace.parameters import Subspace, SubspaceParameters
-from hybridmix.families.subspace.projections import MixedRows, group_latent_rows
+from hybridmix.families.moments import FullStatistics
+from hybridmix.families.prior import VariancePrior
+from hybridmix.families.subspace.family import SubspaceGaussian, weights_of
+from hybridmix.families.subspace.parameters import (
+    LoadingStatistics,
+    Subspace,
+    SubspaceParameters,
+)
+from hybridmix.families.subspace.projections import group_latent_rows
 
 # Noise of columns of their own is drawn to the mean of all columns by this share.
 _COMMON_NOISE = 0.1
 # Numbers of factors that are tried, if their number is not given.
 _CANDIDATES = (1, 2, 4, 8, 16, 32, 64)
-# EM over rows with holes sees so many numbers: rows times squared number of factors.
-_MOST_NUMBERS = 10_000_000
+# EM over rows with holes sees so many of them, times squared number of factors.
+_MOST_NUMBERS, _FEWEST_ROWS = 10_000_000, 1000
 _MOST_ITERATIONS, _TOLERANCE = 50, 1e-3
 # Rows with holes that the number of factors is chosen by.
 _MOST_ROWS = 1000
@@ -93,14 +100,13 @@ def principal_subspace(
     if rows.observed is None:
         known = spectrum(rows.real, weights, n_factors)
         return known.subspace(n_factors, floor, equal_noise)
-    chosen = _sampled(rows.n_rows, max(_MOST_NUMBERS // n_factors**2, 2 * n_factors))
+    chosen = _sampled(rows.n_rows, max(_MOST_NUMBERS // n_factors**2, _FEWEST_ROWS))
     sample, own = rows[chosen], weights[chosen]
     if sample.observed is None:
         return principal_subspace(sample, own, n_factors, floor, equal_noise)
     filled = _filled_by_means(sample.real, sample.observed, own)
     start = spectrum(filled, own, n_factors).subspace(n_factors, floor, equal_noise)
-    mixed = MixedRows(np.arange(sample.n_rows), sample.real, sample.observed)
-    loading, left = _expectation_maximisation(mixed, own, start, floor)
+    loading, left = _expectation_maximisation(sample, own, start, floor)
     return Subspace(start.centre, loading, _noise(left, floor, equal_noise))
 
 
@@ -121,14 +127,18 @@ def chosen_n_factors(
         Take the fewest factors that explain this share of the variance. None takes the
         power of two of the highest likelihood on a fifth of the rows.
     """
-    most = max(1, min(rows.real.shape[0] - 1, rows.n_rows - 1))
+    d = rows.real.shape[0]
     if explained is None:
-        return _most_likely_n_factors(rows, weights, floor, min(most, _CANDIDATES[-1]))
+        most = max(1, min(d - 1, rows.n_rows - 1, _CANDIDATES[-1]))
+        return _most_likely_n_factors(rows, weights, floor, most)
     if rows.observed is not None:
-        rows, weights = _filled_by_factors(rows, weights, floor, most)
-    shares = np.cumsum(spectrum(rows.real, weights, most).values)
-    total = max(shares[-1], np.finfo(float).tiny)
-    return int(min(np.searchsorted(shares / total, explained) + 1, most))
+        rows, weights = _filled_by_factors(rows, weights, floor)
+    most = max(1, min(d, rows.n_rows - 1))
+    known = spectrum(rows.real, weights, most)
+    total = max(float(known.variances.sum()), np.finfo(float).tiny)
+    # Rounding must not ask for a further factor.
+    shares = np.cumsum(known.values) / total + 1e-12
+    return int(min(np.searchsorted(shares, explained) + 1, most))
 
 
 def _most_likely_n_factors(
@@ -151,27 +161,25 @@ def _most_likely_n_factors(
         else:
             subspace = principal_subspace(rest, weights[~is_held], q, floor)
         value = _log_likelihood(subspace, held, weights[is_held])
-        if value < best_value:
+        if not value > best_value:
             break
         best, best_value = q, value
     return best
 
 
 def _log_likelihood(subspace: Subspace, rows: Rows, weights: FloatArray) -> float:
-    standard = _standard(subspace)
+    family, standard = _single(subspace)
     total = 0.0
-    for group in group_latent_rows(rows):
-        projection = group.project(subspace)
-        own = weights if projection.index is None else weights[projection.index]
-        total += float(projection.evaluate(standard)[0][0] @ own)
+    for chunk in row_chunks(rows.n_rows, family.width(1, rows.observed)):
+        log_density, _ = family.evaluate(family.prepare(rows[chunk]), standard)
+        total += float(log_density[0] @ weights[chunk])
     return total
 
 
-def _standard(subspace: Subspace) -> SubspaceParameters:
+def _single(subspace: Subspace) -> tuple[SubspaceGaussian, SubspaceParameters]:
     """Return a single Gaussian, whose latent variables are standard normal."""
-    q = subspace.n_factors
-    latent = FullParameters.of(np.zeros((1, q)), np.eye(q)[None])
-    return SubspaceParameters(latent, subspace)
+    family = SubspaceGaussian(VariancePrior(np.ones(subspace.n_factors)), subspace)
+    return family, SubspaceParameters.standard(subspace)
 
 
 def spectrum(real: FloatArray, weights: FloatArray, n_values: int) -> Spectrum:
@@ -205,11 +213,13 @@ def _leading_eigenvectors(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the largest eigenvalues, in descending order, and their vectors."""
     size = len(matrix)
-    if size < _LARGE or 4 * number > size:
-        values, vectors = np.linalg.eigh(matrix)
-    else:
+    values = None
+    if size >= _LARGE and 4 * number <= size:
         start = np.random.default_rng(0).standard_normal(size)
-        values, vectors = eigsh(matrix, number, v0=start)
+        with contextlib.suppress(ArpackError):  # of matrices of zeros, for example
+            values, vectors = eigsh(matrix, number, v0=start)
+    if values is None:
+        values, vectors = np.linalg.eigh(matrix)
     last = slice(None, -number - 1, -1)
     return np.maximum(values[last], 0.0), vectors[:, last]
 
@@ -231,75 +241,71 @@ def _filled_by_means(
 
 
 def _filled_by_factors(
-    rows: Rows, weights: FloatArray, floor: float, most: int
+    rows: Rows, weights: FloatArray, floor: float
 ) -> tuple[Rows, FloatArray]:
     """Fill the holes of a sample of the rows by what factors expect."""
     sample = _sampled(rows.n_rows, _MOST_ROWS)
     rows, weights = rows[sample], weights[sample]
-    if rows.observed is None:
-        return rows, weights
-    subspace = principal_subspace(rows, weights, min(most, _CANDIDATES[-2]), floor)
-    latent = np.empty((subspace.n_factors, rows.n_rows))
-    for group in group_latent_rows(rows):
-        projection = group.project(subspace)
-        _, posterior = projection.evaluate(_standard(subspace))
-        index = slice(None) if projection.index is None else projection.index
-        latent[:, index] = posterior.mean(np.ones((1, len(projection.n_observed))))
-    expected = subspace.centre[:, None] + subspace.loading @ latent
-    return Rows(np.where(rows.observed, rows.real, expected), None, rows.codes), weights
+    n_factors = min(rows.real.shape[0], _CANDIDATES[-2])
+    family, standard = _single(principal_subspace(rows, weights, n_factors, floor))
+    return family.impute(rows, standard, np.ones((1, rows.n_rows))), weights
 
 
 def _expectation_maximisation(
-    rows: MixedRows, weights: FloatArray, start: Subspace, floor: float
+    rows: Rows, weights: FloatArray, start: Subspace, floor: float
 ) -> tuple[FloatArray, FloatArray]:
     """Improve a subspace for equal noise, by the columns that the rows have.
 
     Returns the loading (d, q), and the variances that it leaves.
     """
-    q = start.n_factors
-    seen = np.dot(rows.observed, weights)
     noise = max(float(start.noise.mean()), floor)
     present, left = start, start.noise
     for _ in range(_MOST_ITERATIONS):
         present = replace(present, noise=np.full_like(left, noise))
-        _, posterior = rows.project(present).evaluate(_standard(present))
-        means, products = posterior.expect(FullStatistics.zero(1, q), weights[None])
-        loading, left = _regressed(rows, present, weights, means, products)
+        latent, sums, grams = _expected(rows, weights, present)
+        loading, left = _regressed(sums, grams, weights.sum() / rows.n_rows)
         # The factors turn out to have another variance than one, which the loading takes
         # over: without this expansion EM changes its length by tiny steps.
-        spread = products.sum(axis=0) / weights.sum()
-        loading = loading @ np.linalg.cholesky(spread)
+        loading = loading @ np.linalg.cholesky(latent.second[0] / latent.counts[0])
         change = np.linalg.norm(loading - present.loading)
         present = replace(present, loading=loading)
-        noise = max(float(left @ seen / seen.sum()), floor)
+        noise = max(float(np.average(left, weights=sums.weights)), floor)
         if change < _TOLERANCE * np.linalg.norm(loading):
             break
     return present.loading, left
 
 
+def _expected(
+    rows: Rows, weights: FloatArray, subspace: Subspace
+) -> tuple[FullStatistics, LoadingStatistics, FloatArray]:
+    """Return expected moments: of factors, of columns, and of factors by column."""
+    family, standard = _single(subspace)
+    d, q = subspace.loading.shape
+    latent, sums = FullStatistics.zero(1, q), LoadingStatistics.zero(d, q)
+    grams = np.zeros((d, q, q))
+    for chunk in row_chunks(rows.n_rows, family.width(1, rows.observed)):
+        for group in group_latent_rows(rows[chunk]):
+            projection = group.project(subspace)
+            own = weights_of(projection, weights[None, chunk])
+            _, posterior = projection.evaluate(standard)
+            means, products = posterior.expect(latent, own)
+            group.add_moments(sums, subspace, own[0], means)
+            group.add_grams(grams, products)
+    return latent, sums, grams
+
+
 def _regressed(
-    rows: MixedRows,
-    subspace: Subspace,
-    weights: FloatArray,
-    means: FloatArray,
-    products: FloatArray,
+    sums: LoadingStatistics, grams: FloatArray, weight: float
 ) -> tuple[FloatArray, FloatArray]:
     """Regress every column on expected factors, over the rows that have it.
 
-    One row at the centre is added, so that columns that few rows have get a small loading
-    instead of a wild one. Returns the loading (d, q), and the variances that are left.
+    A row at the centre, of a given weight, is added, so that columns that few rows have
+    get a small loading instead of a wild one. Returns the loading (d, q), and the
+    variances that are left.
     """
-    q = subspace.n_factors
-    error = np.where(rows.observed, rows.real - subspace.centre[:, None], 0.0)
-    crossed = np.dot(error, means.T)
-    squares = np.dot(np.square(error), weights)
-    seen = np.dot(rows.observed, weights)
-    loading, left = np.empty_like(crossed), np.empty(len(error))
-    flat = products.reshape(len(products), q * q)
-    for block in subspace.blocks():
-        grams = np.dot(rows.observed[block].astype(float), flat).reshape(-1, q, q)
-        solved = np.linalg.solve(grams + np.eye(q), crossed[block, :, None])
-        loading[block] = solved[:, :, 0]
-        fitted = np.squeeze(grams @ solved, axis=2) - 2.0 * crossed[block]
-        left[block] = squares[block] + np.sum(loading[block] * fitted, axis=1)
-    return loading, np.maximum(left, 0.0) / np.maximum(seen, np.finfo(float).tiny)
+    ridge = weight * np.eye(grams.shape[1])
+    solved = np.linalg.solve(grams + ridge, sums.crossed[:, :, None])
+    loading = np.asarray(solved[:, :, 0], dtype=np.float64)
+    fitted = np.squeeze(grams @ solved, axis=2) - 2.0 * sums.crossed
+    left = np.maximum(sums.squares + np.sum(loading * fitted, axis=1), 0.0)
+    return loading, left / np.maximum(sums.weights, np.finfo(float).tiny)

@@ -121,15 +121,24 @@ class LatentRows(Protocol):
         """Return what the rows tell of the latent variables."""
         ...
 
-    def add_to(
+    def add_moments(
         self,
         total: LoadingStatistics,
         subspace: Subspace,
         weights: FloatArray,
         mean: FloatArray,
-        second: FloatArray,
     ) -> None:
-        """Add statistics of the loading, given those of the latent variables."""
+        """Add moments of the columns, given weights and means of latent variables."""
+        ...
+
+    def add_explained(
+        self, total: LoadingStatistics, subspace: Subspace, products: FloatArray
+    ) -> None:
+        """Add what the loading explains, given products of latent variables."""
+        ...
+
+    def add_grams(self, total: FloatArray, products: FloatArray) -> None:
+        """Add products of latent variables for every column, (d, q, q)."""
         ...
 
 
@@ -186,22 +195,32 @@ class AlikeRows:
             len(self.real),
         )
 
-    def add_to(
+    @property
+    def _here(self) -> slice | IntArray:
+        return slice(None) if self.columns is None else self.columns
+
+    def add_moments(
         self,
         total: LoadingStatistics,
         subspace: Subspace,
         weights: FloatArray,
         mean: FloatArray,
-        second: FloatArray,
     ) -> None:
-        """Add statistics of the loading, given those of the latent variables."""
-        here = slice(None) if self.columns is None else self.columns
-        part = subspace.restricted(self.columns)
-        error = self.real - part.centre[:, None]
-        total.weights[here] += weights.sum()
-        total.crossed[here] += np.dot(error, mean.T)
-        total.explained[here] += part.loading @ second
-        total.squares[here] += np.dot(np.square(error, out=error), weights)
+        """Add moments of the columns, given weights and means of latent variables."""
+        error = self.real - subspace.centre[self._here, None]
+        total.weights[self._here] += weights.sum()
+        total.crossed[self._here] += np.dot(error, mean.T)
+        total.squares[self._here] += np.dot(np.square(error, out=error), weights)
+
+    def add_explained(
+        self, total: LoadingStatistics, subspace: Subspace, products: FloatArray
+    ) -> None:
+        """Add what the loading explains, given products of latent variables (q, q)."""
+        total.explained[self._here] += subspace.loading[self._here] @ products
+
+    def add_grams(self, total: FloatArray, products: FloatArray) -> None:
+        """Add products of latent variables (q, q) for every column."""
+        total[self._here] += products
 
 
 @dataclass(frozen=True)
@@ -359,20 +378,30 @@ class MixedRows:
             self.observed.sum(axis=0),
         )
 
-    def add_to(
+    def add_moments(
         self,
         total: LoadingStatistics,
         subspace: Subspace,
         weights: FloatArray,
         mean: FloatArray,
-        second: FloatArray,
     ) -> None:
-        """Add statistics of the loading, given those of the latent variables."""
+        """Add moments of the columns, given weights and means of latent variables."""
         error = self._error(subspace)
         total.weights += np.dot(self.observed, weights)
         total.crossed += np.dot(error, mean.T)
-        total.explained += subspace.explained(self.observed, second)
         total.squares += np.dot(np.square(error, out=error), weights)
+
+    def add_explained(
+        self, total: LoadingStatistics, subspace: Subspace, products: FloatArray
+    ) -> None:
+        """Add what the loading explains, given products of latent variables."""
+        total.explained += subspace.explained(self.observed, products)
+
+    def add_grams(self, total: FloatArray, products: FloatArray) -> None:
+        """Add products of latent variables (n, q, q) for every column."""
+        n_rows, q, _ = products.shape
+        sums = np.dot(self.observed.astype(float), products.reshape(n_rows, q * q))
+        total += sums.reshape(total.shape)
 
 
 @dataclass(frozen=True)
