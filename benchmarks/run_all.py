@@ -25,6 +25,8 @@ SCRIPTS = [
     "pernkopf",
     "missing_features",
     "few_labels",
+    "pixels",
+    "high_dimensional",
     "search_cost",
     "torch_speed",
 ]

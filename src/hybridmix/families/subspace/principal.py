@@ -190,9 +190,7 @@ def spectrum(real: FloatArray, weights: FloatArray, n_values: int) -> Spectrum:
     d, n_rows = real.shape
     shares = weights / weights.sum()
     centre = real @ shares
-    variances = np.zeros(d)
-    by_columns = d <= n_rows
-    if by_columns:
+    if d <= n_rows:
         products = np.zeros((d, d))
         for chunk in row_chunks(n_rows, 3 * d):
             error = real[:, chunk] - centre[:, None]
@@ -228,7 +226,7 @@ def _leading_eigenvectors(
 
 
 def _sampled(n_rows: int, most: int) -> slice:
-    """Take every so manieth row, to have no more than a number of them."""
+    """Take rows at equal distances, and no more than a number of them."""
     return slice(None, None, -(-n_rows // most))
 
 
@@ -299,13 +297,15 @@ def _regressed(
 ) -> tuple[FloatArray, FloatArray]:
     """Regress every column on expected factors, over the rows that have it.
 
-    A row at the centre, of a given weight, is added, so that columns that few rows have
+    This uses up the products of factors. A row at the centre, of a given weight, is added, so that columns that few rows have
     get a small loading instead of a wild one. Returns the loading (d, q), and the
     variances that are left.
     """
-    ridge = weight * np.eye(grams.shape[1])
-    solved = np.linalg.solve(grams + ridge, sums.crossed[:, :, None])
+    diagonal = np.arange(grams.shape[1])
+    grams[:, diagonal, diagonal] += weight  # in place, since they may be large
+    solved = np.linalg.solve(grams, sums.crossed[:, :, None])
     loading = np.asarray(solved[:, :, 0], dtype=np.float64)
-    fitted = np.squeeze(grams @ solved, axis=2) - 2.0 * sums.crossed
+    # By the normal equations, grams @ loading is what is crossed.
+    fitted = -sums.crossed - weight * loading
     left = np.maximum(sums.squares + np.sum(loading * fitted, axis=1), 0.0)
     return loading, left / np.maximum(sums.weights, np.finfo(float).tiny)
