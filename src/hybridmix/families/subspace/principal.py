@@ -297,9 +297,9 @@ def _regressed(
 ) -> tuple[FloatArray, FloatArray]:
     """Regress every column on expected factors, over the rows that have it.
 
-    This uses up the products of factors. A row at the centre, of a given weight, is added, so that columns that few rows have
+    A row at the centre, of a given weight, is added, so that columns that few rows have
     get a small loading instead of a wild one. Returns the loading (d, q), and the
-    variances that are left.
+    variances that are left. The products of factors are used up.
     """
     diagonal = np.arange(grams.shape[1])
     grams[:, diagonal, diagonal] += weight  # in place, since they may be large
