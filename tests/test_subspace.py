@@ -327,6 +327,23 @@ def test_imputation_by_factors_beats_means():
     assert np.std((filled - X)[hole]) < 0.4 * np.std(X[hole])
 
 
+def test_classifiers_fill_hidden_parts_of_images():
+    X, y, X_test, _ = digits()
+    model = HybridMixtureClassifier(covariance_type="subspace", random_state=0).fit(X, y)
+    hidden = X_test.reshape(-1, 8, 8).copy()
+    hidden[:, 2:6, 2:6] = np.nan
+    hidden = hidden.reshape(len(hidden), -1)
+    hole = np.isnan(hidden)
+    errors = {}
+    for draw in (False, True):
+        filled = model.impute(hidden, draw=draw, random_state=0)
+        np.testing.assert_array_equal(filled[~hole], X_test[~hole])
+        errors[draw] = np.std((filled - X_test)[hole])
+    means = np.broadcast_to(X.mean(axis=0), X_test.shape)
+    assert errors[False] < 0.75 * np.std((means - X_test)[hole])
+    assert errors[False] < errors[True]
+
+
 def test_outliers_that_leave_the_subspace():
     X, _ = factor_rows(400)
     rng = np.random.default_rng(1)

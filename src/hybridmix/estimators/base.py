@@ -27,6 +27,7 @@ from hybridmix.estimators.families import (
     fitted_subspace,
     subspace_of,
 )
+from hybridmix.estimators.imputation import impute_table
 from hybridmix.estimators.training import ClassTrainer, check_number, component_range
 from hybridmix.mixture import Evaluation, Mixture, class_posterior
 from hybridmix.solvers import ExpectationMaximisation, Solution
@@ -320,6 +321,29 @@ class MixtureEstimator(BaseEstimator):
             Natural logarithm, in the units of the table.
         """
         return class_posterior(self._log_joint(self._encode(X)))[0]
+
+    def impute(self, X: Any, draw: bool = False, random_state: Any = None) -> Any:
+        """Fill the holes of a table.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+            The table.
+        draw : bool, default=False
+            Draw from the conditional distribution instead of taking its mean (mode for
+            categories).
+        random_state : int, RandomState or None, default=None
+            For draws; None uses the estimator's own.
+
+        Returns
+        -------
+        X : ndarray or data frame of shape (n, d)
+            A completed copy.
+        """
+        seed = self._seed(random_state) if draw else None
+        columns = self._read(X)
+        table = self.schema_.encode(columns)
+        return impute_table(self.model_, table, columns, seed, self._map_chunks)
 
     def _sample_rows(self, n_samples: int, random_state: Any) -> tuple[Any, IntArray]:
         check_is_fitted(self)

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.estimators.base import MixtureEstimator
-from hybridmix.estimators.imputation import impute_table
 from hybridmix.estimators.training import Components
 from hybridmix.mixture import Evaluation
 
@@ -211,29 +210,6 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
             Where the rows come from.
         """
         return self._sample_rows(n_samples, random_state)
-
-    def impute(self, X: Any, draw: bool = False, random_state: Any = None) -> Any:
-        """Fill the holes of a table.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n, d)
-            The table.
-        draw : bool, default=False
-            Draw from the conditional distribution instead of taking its mean (mode for
-            categories).
-        random_state : int, RandomState or None, default=None
-            For draws; None uses the estimator's own.
-
-        Returns
-        -------
-        X : ndarray or data frame of shape (n, d)
-            A completed copy.
-        """
-        seed = self._seed(random_state) if draw else None
-        columns = self._read(X)
-        table = self.schema_.encode(columns)
-        return impute_table(self.model_, table, columns, seed, self._map_chunks)
 
     def bic(self, X: Any) -> float:
         """Return the Bayesian information criterion on a table; lower is better."""
