@@ -26,6 +26,7 @@ SCRIPTS = [
     "missing_features",
     "few_labels",
     "pixels",
+    "occlusion",
     "high_dimensional",
     "search_cost",
     "torch_speed",
