@@ -5,8 +5,8 @@ those of pixels.py: the hybrid mixture in a subspace classifies by what is seen,
 support vector machine (with C and gamma as chosen there) after hidden pixels are filled
 from the three nearest training digits in the others.
 
-The picture shows test digits, what is seen of them, what the same hybrid expects behind
-the square, and draws.
+The picture shows test digits under the class that the hybrid gives them, what is seen of
+them, what the hybrid expects behind the square, and draws.
 """
 
 from __future__ import annotations
@@ -96,10 +96,9 @@ def draw_digits(split: Split, model: Any, options: Options) -> None:
             axes.set_yticks([])
             axes.spines[:].set_visible(False)
             if row == 0:
-                axes.set_title(f"{predicted[column]}", fontsize=10)
+                axes.set_title(f"{predicted[column]}", fontsize=10, loc="center")
             if column == 0:
                 axes.set_ylabel(name, rotation=0, ha="right", va="center")
-    figure.subplots_adjust(wspace=0.06, hspace=0.06)
     save(figure, TABLE, folder)
 
 

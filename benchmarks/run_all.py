@@ -40,12 +40,16 @@ RIVALS = {
 }
 DATA_FILES = [
     "boston.npz",
+    "colon.npz",
     "glass.npz",
+    "golub.npz",
     "indian_pines.npz",
+    "isolet_1_5.npz",
     "mnist.npz",
     "segmentation.npz",
     "sonar.npz",
     "phoneme_elena.npz",
+    "phoneme_esl.npz",
     "ailerons.npz",
     "usps_11000.npz",
     "adult_train.csv.gz",
