@@ -15,6 +15,7 @@ SCRIPTS = [
     "engine",
     "em",
     "em_missing",
+    "subspace_cost",
     "scaling",
     "imputation",
     "outliers",
