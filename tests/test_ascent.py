@@ -22,6 +22,7 @@ from hybridmix.solvers import (
     ExtendedBaumWelch,
     LimitedMemoryBFGS,
 )
+from hybridmix.solvers.solution import History
 
 OBJECTIVES = {
     "hybrid": Blend(Likelihood(0.5), Margin(margin=2.0, width=1.0), 5.0),
@@ -222,3 +223,13 @@ def _smallest_variance(model):
     return (
         1.0 / np.square(np.diagonal(model.components.whiteners, axis1=1, axis2=2)).max()
     )
+
+
+def test_lbfgs_counts_its_value_from_the_start(monkeypatch):
+    """A constant, such as units add to log densities, must not end the ascent earlier."""
+    problem, start = make_problem("full")
+    plain = LimitedMemoryBFGS(max_iter=30, tol=1e-4).solve(problem, start)
+    value = History.value
+    monkeypatch.setattr(History, "value", lambda *args: value(*args) - 1e4)
+    moved = LimitedMemoryBFGS(max_iter=30, tol=1e-4).solve(problem, start)
+    assert moved.n_iter == plain.n_iter > 3

@@ -15,6 +15,7 @@ from hybridmix.families.moments import (
     inverse_lower,
 )
 from hybridmix.families.scattered import invert
+from hybridmix.families.subspace import SubspaceParameters
 
 FAMILIES = list(families())
 # Complete rows; scattered holes; a few patterns that repeat; more holes than values.
@@ -30,7 +31,11 @@ def setup(name, missing, n_patterns, n_rows=300):
 
 def gaussian_part(parameters):
     part = getattr(parameters, "factors", [parameters])[0]
-    part = part.dense() if hasattr(part, "dense") else part
+    if isinstance(part, SubspaceParameters):
+        loading = part.subspace.loading
+        covariances = loading @ part.latent.covariances @ loading.T
+        covariances = covariances + np.diag(part.subspace.noise)
+        return FullParameters.of(part.means, covariances)
     return part if hasattr(part, "means") else None
 
 
@@ -163,6 +168,21 @@ def test_m_steps_maximise_the_penalised_expected_log_density(name):
     for _ in range(20):
         elsewhere = coordinates.parameters(0.3 * rng.normal(size=coordinates.size))
         assert value(elsewhere) < value(best)
+
+
+@pytest.mark.parametrize("name", ["spherical", "diag", "full", "tied"])
+def test_deviations_grow_at_most_a_hundredfold_in_gradient_methods(name):
+    family, _, start = setup(name, 0.0, None)
+    coordinates = family.coordinates(start, np.full(5, 30.0))
+    lower, _ = coordinates.bounds()
+    broadest = coordinates.parameters(np.where(np.isfinite(lower), lower, 0.0))
+    if name in ("spherical", "diag"):
+        growth = np.sqrt(broadest.variances / start.variances)
+    else:
+        growth = np.exp(
+            (broadest.half_log_determinants - start.half_log_determinants) / D
+        )
+    np.testing.assert_allclose(growth, 100.0)
 
 
 @pytest.mark.parametrize("name", FAMILIES)

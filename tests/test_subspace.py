@@ -95,11 +95,11 @@ def test_em_finds_the_subspace_of_rows_with_holes(rate):
 
 
 def test_columns_that_few_rows_have_get_a_small_loading():
-    X, _ = factor_rows(300)
-    X[2:, 0] = np.nan
+    X, _ = factor_rows(300, noise=0.05)
+    X[3:, 0] = np.nan
+    X[0, 0] = 8.0  # three rows and three factors: a plain regression would copy it
     found = principal_subspace(rows_of(holes_in(X, 0.1)), np.ones(300), 3, 1e-6)
-    assert np.abs(found.loading[0]).max() < 5.0
-    assert np.isfinite(covariance_of(found)).all()
+    assert np.linalg.norm(found.loading[0]) < 4.0
 
 
 def test_noise_of_columns_follows_what_the_subspace_leaves():
@@ -314,7 +314,8 @@ def test_single_labels_borrow_the_spread_of_unlabelled_rows():
 
 def test_constant_tables_of_many_columns():
     model = MixtureDensity(covariance_type="subspace", n_factors=2)
-    assert np.isfinite(model.fit(np.ones((700, 600))).score_samples(np.ones((2, 600))))[0]
+    model.fit(np.ones((700, 600)))
+    assert np.isfinite(model.score_samples(np.ones((2, 600)))).all()
 
 
 def test_imputation_by_factors_beats_means():

@@ -207,12 +207,6 @@ class SubspaceParameters(Parameters):
         q = subspace.n_factors
         return cls(FullParameters.of(np.zeros((1, q)), np.eye(q)[None]), subspace)
 
-    def dense(self) -> FullParameters:
-        """Return the same densities by their full covariances, (J, d, d)."""
-        loading = self.subspace.loading
-        covariances = loading @ self.latent.covariances @ loading.T
-        return FullParameters.of(self.means, covariances + np.diag(self.subspace.noise))
-
 
 @dataclass
 class LoadingStatistics(Statistics):
