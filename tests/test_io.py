@@ -30,7 +30,7 @@ from hybridmix import (
     MixtureImputer,
     MixtureOutlierDetector,
 )
-from hybridmix.io import ModelFileError, load, save
+from hybridmix.io import ModelFileError, load, read_metadata, save
 
 RNG = np.random.default_rng(0)
 N = 90
@@ -719,6 +719,25 @@ def test_damage_is_noticed_or_harmless(changes, end):
             return
     scores = model.score_samples(FRAME[["a", "b", "text"]])
     np.testing.assert_array_equal(scores, EXPECTED)
+
+
+def test_metadata(tmp_path):
+    path = tmp_path / "model"
+    model = fitted(MixtureDensity(2))
+    save(model, path)
+    assert read_metadata(path) == {}
+    kept = {"target": "y", "na": ["?", ""], "nested": {"rows": 3, "none": None}}
+    save(model, path, metadata=kept)
+    assert read_metadata(path) == kept
+    assert_same(predictions(load(path), ARRAY), predictions(model, ARRAY))
+    for wrong in ({"set": {1}}, {"nan": math.nan}, {1: "key"}, ["list"]):
+        with pytest.raises(TypeError, match="metadata"):
+            save(model, path, metadata=wrong)
+    assert read_metadata(path) == kept
+    manifest = manifest_of(path)
+    write_manifest(path, {**manifest, "metadata": 3})
+    with pytest.raises(ModelFileError, match="metadata"):
+        read_metadata(path)
 
 
 def test_public_names():

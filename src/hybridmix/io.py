@@ -45,6 +45,7 @@ FORMAT_VERSION = 1
 _MANIFEST = "manifest.json"
 # Parsed JSON takes many times the memory of its text, arrays take what they say.
 _MANIFEST_SHARE = 16
+_MOST_BYTES = 4 * 2**30
 _LEARNED: dict[type, list[str]] = {
     HybridMixtureClassifier: [
         "classes_",
@@ -62,7 +63,12 @@ class ModelFileError(ValueError):
     """A file that is damaged, tampered with, too large, or no model at all."""
 
 
-def save(model: Any, path: str | os.PathLike[str]) -> None:
+def save(
+    model: Any,
+    path: str | os.PathLike[str],
+    *,
+    metadata: dict[str, Any] | None = None,
+) -> None:
     """Save a fitted model to a file.
 
     The file appears whole or not at all: an error leaves an older file as it was.
@@ -74,12 +80,14 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         A fitted estimator.
     path : str or path-like
         The file; one that exists is replaced.
+    metadata : dict of str to anything that JSON can hold, default=None
+        What else to keep, such as where the table came from; see `read_metadata`.
 
     Raises
     ------
     TypeError
         If the model or something in it is of a kind that cannot be saved; the message
-        says where it is.
+        says where it is. Also if the metadata cannot be written as JSON.
     sklearn.exceptions.NotFittedError
         If the model is not fitted.
     ValueError
@@ -88,6 +96,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     See Also
     --------
     load : Load a model from a file.
+    read_metadata : Read what else was kept.
 
     Examples
     --------
@@ -117,10 +126,11 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
             "numpy": np.__version__,
             "scikit-learn": sklearn.__version__,
         },
+        "metadata": _checked_metadata(metadata),
         "model": encoder.encode(model),
     }
     text = json.dumps(manifest, allow_nan=False)
-    with _replacing(path) as stream, zipfile.ZipFile(stream, "w") as archive:
+    with replacing(path) as stream, zipfile.ZipFile(stream, "w") as archive:
         with _new_member(archive, _MANIFEST) as member:
             member.write(text.encode())
         for number, array in enumerate(encoder.arrays):
@@ -128,7 +138,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
                 np.lib.format.write_array(member, array, (1, 0), allow_pickle=False)
 
 
-def load(path: str | os.PathLike[str], *, max_bytes: int = 4 * 2**30) -> Any:
+def load(path: str | os.PathLike[str], *, max_bytes: int = _MOST_BYTES) -> Any:
     """Load a model that `save` has written.
 
     No code from the file is run, whatever it holds. The model predicts exactly like the
@@ -152,24 +162,72 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = 4 * 2**30) -> Any:
         If the file is damaged, too large, or not a model that this version can read. It
         is a `ValueError`.
     """
-    with open(path, "rb") as stream:
-        try:
-            with zipfile.ZipFile(stream) as archive:
-                return _read_model(archive, max_bytes)
-        # Damage shows in many ways, down to the parsers of zip, JSON and arrays.
-        except Exception as error:
-            reason = str(error) or type(error).__name__
-            raise ModelFileError(
-                f"{os.fspath(path)} cannot be loaded as a model of hybridmix: {reason}"
-            ) from error
+    with _opened(path) as archive:
+        return _read_model(archive, max_bytes)
+
+
+def read_metadata(
+    path: str | os.PathLike[str], *, max_bytes: int = _MOST_BYTES
+) -> dict[str, Any]:
+    """Read what was saved beside a model, without loading the model.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A file that `save` has written.
+    max_bytes : int, default=4 GiB
+        A file whose unpacked content is larger is refused.
+
+    Returns
+    -------
+    metadata : dict
+        As it was given to `save`; empty if nothing was.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is damaged or not a model that this version can read.
+    """
+    with _opened(path) as archive:
+        members = _members(archive, max_bytes)
+        metadata = _read_manifest(archive, members[_MANIFEST]).get("metadata", {})
+        if not isinstance(metadata, dict):
+            raise ValueError("Its metadata are no dictionary.")
+        return metadata
+
+
+def _checked_metadata(metadata: dict[str, Any] | None) -> dict[str, Any]:
+    if metadata is None:
+        return {}
+    try:
+        kept = json.loads(json.dumps(metadata, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"metadata cannot be written as JSON: {error}") from error
+    if kept != metadata or not isinstance(kept, dict):
+        raise TypeError(
+            "metadata must be a dictionary of strings to lists, dictionaries, strings, "
+            "numbers, booleans and None; anything else would change in the file."
+        )
+    return metadata
 
 
 # Writing ------------------------------------------------------------------------------
 
 
 @contextmanager
-def _replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Write a file beside another one and put it in its place when all went well."""
+def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Write a file that appears whole or not at all.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file; one that exists is replaced at the end, if all went well.
+
+    Yields
+    ------
+    stream : binary file
+        A temporary file beside it.
+    """
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
@@ -195,6 +253,20 @@ def _array_name(number: int) -> str:
 
 
 # Reading ------------------------------------------------------------------------------
+
+
+@contextmanager
+def _opened(path: str | os.PathLike[str]) -> Iterator[zipfile.ZipFile]:
+    with open(path, "rb") as stream:
+        try:
+            with zipfile.ZipFile(stream) as archive:
+                yield archive
+        # Damage shows in many ways, down to the parsers of zip, JSON and arrays.
+        except Exception as error:
+            reason = str(error) or type(error).__name__
+            raise ModelFileError(
+                f"{os.fspath(path)} cannot be loaded as a model of hybridmix: {reason}"
+            ) from error
 
 
 def _read_model(archive: zipfile.ZipFile, max_bytes: int) -> Any:
@@ -258,7 +330,7 @@ def _read_manifest(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> dict[str,
             f"It was saved by a newer hybridmix, in format {version}, and this one reads "
             f"formats up to {FORMAT_VERSION}: upgrade hybridmix."
         )
-    if set(manifest) != {"format", "format_version", "versions", "model"}:
+    if set(manifest) - {"metadata"} != {"format", "format_version", "versions", "model"}:
         raise ValueError("Its manifest has unknown or missing fields.")
     return manifest
 

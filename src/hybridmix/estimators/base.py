@@ -29,6 +29,7 @@ from hybridmix.estimators.families import (
 )
 from hybridmix.estimators.imputation import impute_table
 from hybridmix.estimators.training import ClassTrainer, check_number, component_range
+from hybridmix.estimators.typicality import log_tail_probability
 from hybridmix.mixture import Evaluation, Mixture, class_posterior
 from hybridmix.solvers import ExpectationMaximisation, Solution
 from hybridmix.solvers.starts import METHODS
@@ -321,6 +322,34 @@ class MixtureEstimator(BaseEstimator):
             Natural logarithm, in the units of the table.
         """
         return class_posterior(self._log_joint(self._encode(X)))[0]
+
+    def typicality(self, X: Any) -> FloatArray:
+        r"""Return how typical each row is, at most 0; the lower, the more of an outlier.
+
+        .. math:: \log P\big( p(X_o) \le p(x_o) \big),
+
+        the logarithm of the probability that the model itself produces a row of no higher
+        density, over the columns that the row has. Rows with holes are on the same scale
+        as complete ones. Below log 0.01 lie one in a hundred rows of the model.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+            Rows; missing values are marginalised.
+
+        Returns
+        -------
+        log_probability : ndarray of shape (n,)
+            Natural logarithm; it does not depend on the units of the table.
+        """
+        table = self._encode(X)
+        model = self.model_
+
+        def evaluate(chunk: slice) -> FloatArray:
+            prepared = model.family.prepare(table.rows(chunk))
+            return log_tail_probability(model, prepared)
+
+        return np.concatenate(self._map_chunks(table, evaluate))
 
     def impute(self, X: Any, draw: bool = False, random_state: Any = None) -> Any:
         """Fill the holes of a table.

@@ -7,7 +7,6 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import gammaincc, gammaln, logsumexp
 from sklearn.base import OutlierMixin, clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
@@ -15,6 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.estimators.base import MixtureEstimator
 from hybridmix.estimators.training import Components, check_number
+from hybridmix.estimators.typicality import LOG_RARE
 
 THRESHOLDS = ("contamination", "f1", "fpr", "recall")
 
@@ -165,21 +165,7 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
         The exponential of a score is the share of the model's own rows that are at most
         as dense, over the columns that the row has.
         """
-        table = self._encode(X)
-        model = self.model_
-
-        def evaluate(chunk: slice) -> FloatArray:
-            prepared = model.family.prepare(table.rows(chunk))
-            evaluation = model.evaluate(prepared)
-            offset, mean, variance = model.family.surprise(
-                prepared, model.components, evaluation.notes
-            )
-            log_mixing = model.log_mixing[:, None]
-            energy = log_mixing - evaluation.log_joint - offset
-            log_tail = _log_tail(energy, mean, variance)
-            return np.minimum(logsumexp(log_mixing + log_tail, axis=0), 0.0)
-
-        return np.concatenate(self._map_chunks(table, evaluate))
+        return self.typicality(X)
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return the score minus the threshold: negative for outliers."""
@@ -209,7 +195,7 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
 
     def _contamination_offset(self, X: Any, sample_weight: Any) -> float:
         if self.contamination == "auto":
-            return float(np.log(0.01))
+            return LOG_RARE
         scores = self.score_samples(X)
         weights = _check_sample_weight(sample_weight, scores)
         return _weighted_quantile(scores, weights, float(self.contamination))
@@ -283,27 +269,6 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
             level = roc_levels[fpr <= target].min()
         # A row whose score equals the level is flagged; outliers lie below the offset.
         self.offset_ = float(np.nextafter(-level, np.inf))
-
-
-def _log_tail(energy: FloatArray, mean: FloatArray, variance: FloatArray) -> FloatArray:
-    """Return logs of the probabilities of higher energies.
-
-    Energies have a gamma distribution of the given mean and variance; where nothing is
-    observed, there is no energy and the probability is one.
-    """
-    observed = mean > 0
-    # Uniform categories surprise by the same amount each; a narrow gamma stands for it.
-    variance = np.maximum(variance, 1e-9 * np.square(mean))
-    rate = np.where(observed, mean / np.where(observed, variance, 1.0), 1.0)
-    shape = np.where(observed, mean * rate, 1.0)
-    x = np.maximum(energy, 0.0) * rate
-    tail = gammaincc(shape, x)
-    with np.errstate(divide="ignore"):
-        log_tail = np.log(tail)
-    # Far out, the tail underflows; this is its asymptotic expansion.
-    far = (shape - 1.0) * np.log(np.maximum(x, 1.0)) - x - gammaln(shape)
-    log_tail = np.where(tail > 1e-290, log_tail, np.minimum(far, np.log(1e-290)))
-    return np.where(observed, log_tail, 0.0)
 
 
 def _weighted_quantile(values: FloatArray, weights: FloatArray, share: float) -> float:

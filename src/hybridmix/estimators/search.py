@@ -29,6 +29,7 @@ from hybridmix.estimators.base import MixtureEstimator
 from hybridmix.estimators.classifier import HybridMixtureClassifier
 from hybridmix.estimators.joint import MixtureClassifier
 from hybridmix.estimators.training import check_number
+from hybridmix.progress import announce, listening
 
 SEARCHED = (
     "covariance_type",
@@ -342,6 +343,7 @@ class HybridMixtureClassifierCV(MixtureClassifier):
         try:
             for finished in scores:
                 done.append(finished)
+                announce("search", len(done), len(tasks))
                 if self.verbose:
                     _show_progress(len(done), len(tasks))
         except KeyboardInterrupt:
@@ -479,7 +481,7 @@ def _score_bundle(
     scorer: Any,
 ) -> list[_Score]:
     scores = []
-    with warnings.catch_warnings():
+    with listening(None), warnings.catch_warnings():
         # Settings that do not suit the table show in their scores.
         warnings.simplefilter("ignore", ConvergenceWarning)
         for _, model, seconds in _models(template, paths, fold.X, fold.y, fold.weights):

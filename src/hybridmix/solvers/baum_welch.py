@@ -9,7 +9,7 @@ import numpy as np
 from hybridmix._typing import FloatArray
 from hybridmix.mixture import Mixture, MixtureStatistics
 from hybridmix.problem import Problem
-from hybridmix.solvers.solution import History, Solution, Watch, report
+from hybridmix.solvers.solution import History, Solution, Watch
 
 # Doubling more often than this leaves the model where it is, in double precision.
 _MOST_DOUBLINGS = 60
@@ -68,7 +68,7 @@ class ExtendedBaumWelch:
         watch : callable or None
             Looks at the model of the start and of every iteration; stops if True.
         """
-        history = History(problem)
+        history = History(problem, "extended Baum-Welch", self.max_iter, self.verbose)
         best, highest = start, -np.inf
         interrupted = converged = False
         try:
@@ -93,8 +93,6 @@ class ExtendedBaumWelch:
                 model, statistics = candidate, assessment.statistics
                 if value > highest:
                     best, highest = model, value
-                if self.verbose:
-                    report(history)
                 stopped = watch is not None and watch(model)
             converged = converged or stopped
         except KeyboardInterrupt:

@@ -9,7 +9,7 @@ import numpy as np
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.mixture import Mixture, MixtureStatistics, class_posterior
 from hybridmix.problem import Problem
-from hybridmix.solvers.solution import History, Solution, report
+from hybridmix.solvers.solution import History, Solution
 
 # A component with less than this share of the rows has died.
 _DEAD_SHARE = 1e-8
@@ -54,7 +54,7 @@ class ExpectationMaximisation:
     ) -> Solution:
         """Iterate from a start; an interrupt (Ctrl-C) ends it with what it has."""
         self.check(problem)
-        history = History(problem)
+        history = History(problem, "EM", self.max_iter, self.verbose)
         solution = Solution(start, -np.inf, history.traces)
         candidate = start
         try:
@@ -70,8 +70,6 @@ class ExpectationMaximisation:
                     n_iter=iteration,
                     converged=0.0 <= gain < self.tol,
                 )
-                if self.verbose:
-                    report(history)
                 if solution.converged:
                     break
                 candidate = maximised(candidate, statistics, self.learn_prior)

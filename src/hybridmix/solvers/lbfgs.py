@@ -11,7 +11,7 @@ from scipy.optimize import Bounds, minimize
 from hybridmix._typing import FloatArray
 from hybridmix.mixture import Mixture, MixtureCoordinates
 from hybridmix.problem import Assessment, Problem
-from hybridmix.solvers.solution import History, Solution, Watch, report
+from hybridmix.solvers.solution import History, Solution, Watch
 
 # How SciPy says that the largest number of iterations was reached.
 _MOST_ITERATIONS = 1
@@ -61,7 +61,8 @@ class LimitedMemoryBFGS:
         """
         counts = self.curvature * problem.total_weight * np.exp(start.log_weights)
         coordinates = MixtureCoordinates(start, counts, self.learn_prior)
-        ascent = _Ascent(problem, coordinates, start, watch, self.verbose)
+        history = History(problem, "L-BFGS", self.max_iter, self.verbose)
+        ascent = _Ascent(problem, coordinates, start, watch, history)
         interrupted = converged = False
         try:
             if watch is None or not watch(start):
@@ -105,16 +106,15 @@ class _Ascent:
         coordinates: MixtureCoordinates,
         start: Mixture,
         watch: Watch | None,
-        verbose: bool,
+        history: History,
     ) -> None:
         self._problem = problem
         self._coordinates = coordinates
         self._watch = watch
-        self._verbose = verbose
         self._unit = float(np.sqrt(problem.total_weight))
         self._assessments: dict[float, Assessment] = {}
         self._vector = np.zeros(coordinates.size)
-        self.history = History(problem)
+        self.history = history
         self.model = start
         self.value = float("nan")
         # Log densities depend on units and grow with the number of columns: what is
@@ -163,7 +163,5 @@ class _Ascent:
         assessment = self._assessments[float(intermediate_result.fun)]
         self.value = self.history.add(assessment, self.model)
         self._assessments.clear()
-        if self._verbose:
-            report(self.history)
         if self._watch is not None and self._watch(self.model):
             raise StopIteration

@@ -9,6 +9,7 @@ import numpy as np
 
 from hybridmix.mixture import Mixture
 from hybridmix.problem import Assessment, Problem
+from hybridmix.progress import announce
 
 Watch = Callable[[Mixture], bool]
 
@@ -50,7 +51,18 @@ class Solution:
 
 
 class History:
-    """Collects the traces of a solver.
+    """Collects the traces of a solver, and tells of its progress.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is maximised.
+    task : str
+        Name of the solver.
+    max_iter : int
+        Largest number of iterations.
+    verbose : bool
+        Print the value of every tenth iteration.
 
     Attributes
     ----------
@@ -60,7 +72,10 @@ class History:
         the labelled rows that are misclassified, if the objective looks at rivals.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, task: str, max_iter: int, verbose: bool) -> None:
+        self._task = task
+        self._max_iter = max_iter
+        self._verbose = verbose
         self._total = problem.total_weight
         self._labelled = problem.dataset.labelled().total_weight
         self._parts = problem.objective.parts
@@ -87,14 +102,13 @@ class History:
         if "training_error" in self.traces:
             share = assessment.wrong / self._labelled if self._labelled else float("nan")
             self.traces["training_error"].append(share)
+        self._tell(value)
         return value
 
-
-def report(history: History) -> None:
-    """Print the value of every tenth iteration."""
-    if history.n_iter % 10 == 0:
-        value = history.traces["value"][-1]
-        print(f"  iteration {history.n_iter:4d}  mean value {value:.6f}")
+    def _tell(self, value: float) -> None:
+        announce(self._task, self.n_iter, self._max_iter, f"mean value {value:.4f}")
+        if self._verbose and self.n_iter % 10 == 0:
+            print(f"  iteration {self.n_iter:4d}  mean value {value:.6f}")
 
 
 class EarlyStopping:

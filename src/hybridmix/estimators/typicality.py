@@ -1,0 +1,63 @@
+"""How typical rows are of a mixture."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaincc, gammaln, logsumexp
+
+from hybridmix._typing import FloatArray
+from hybridmix.mixture import Mixture, class_posterior
+
+# Rows of less than this are called outliers unless something else is said.
+LOG_RARE = float(np.log(0.01))
+
+
+def log_tail_probability(model: Mixture, prepared: Any) -> FloatArray:
+    r"""Return logs of the probabilities that a mixture produces no denser rows.
+
+    .. math:: \log P\big( p(X_o) \le p(x_o) \big) \approx
+              \log \sum_j w_j\, P_j\big( w_j\, p_j(X_o) \le p(x_o) \big)
+
+    over the components of all classes, with their weights :math:`w_j`. The columns of
+    :math:`X_o` are those that the row has.
+
+    Parameters
+    ----------
+    model : Mixture
+        The fitted mixture.
+    prepared : object
+        Rows, as its family prepares them.
+    """
+    evaluation = model.evaluate(prepared)
+    log_density, _ = class_posterior(evaluation.log_joint)
+    offset, mean, variance = model.family.surprise(
+        prepared, model.components, evaluation.notes
+    )
+    log_weights = model.log_weights[:, None]
+    log_tail = _log_gamma_tail(log_weights - log_density - offset, mean, variance)
+    return np.minimum(logsumexp(log_weights + log_tail, axis=0), 0.0)
+
+
+def _log_gamma_tail(
+    energy: FloatArray, mean: FloatArray, variance: FloatArray
+) -> FloatArray:
+    """Return logs of the probabilities of higher energies.
+
+    Energies have a gamma distribution of the given mean and variance; where nothing is
+    observed, there is no energy and the probability is one.
+    """
+    observed = mean > 0
+    # Uniform categories surprise by the same amount each; a narrow gamma stands for it.
+    variance = np.maximum(variance, 1e-9 * np.square(mean))
+    rate = np.where(observed, mean / np.where(observed, variance, 1.0), 1.0)
+    shape = np.where(observed, mean * rate, 1.0)
+    x = np.maximum(energy, 0.0) * rate
+    tail = gammaincc(shape, x)
+    with np.errstate(divide="ignore"):
+        log_tail = np.log(tail)
+    # Far out, the tail underflows; this is its asymptotic expansion.
+    far = (shape - 1.0) * np.log(np.maximum(x, 1.0)) - x - gammaln(shape)
+    log_tail = np.where(tail > 1e-290, log_tail, np.minimum(far, np.log(1e-290)))
+    return np.where(observed, log_tail, 0.0)

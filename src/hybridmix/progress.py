@@ -1,0 +1,68 @@
+"""Progress of long work, for whoever listens.
+
+Fits, searches and reports announce their steps. Nobody hears them without a listener:
+
+>>> from sklearn.datasets import load_iris
+>>> from hybridmix import HybridMixtureClassifier
+>>> from hybridmix.progress import listening
+>>> steps = []
+>>> with listening(steps.append):
+...     model = HybridMixtureClassifier().fit(*load_iris(return_X_y=True))
+>>> steps[-1].task, steps[-1].done <= steps[-1].total
+('L-BFGS', True)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import NamedTuple
+
+
+class Step(NamedTuple):
+    """A step of long work.
+
+    Attributes
+    ----------
+    task : str
+        What is being done.
+    done, total : int
+        How many steps of it are done, and how many there are at most: solvers may stop
+        before.
+    note : str
+        What can be said of the step, such as the value that was reached.
+    """
+
+    task: str
+    done: int
+    total: int
+    note: str = ""
+
+
+Listener = Callable[[Step], None]
+# A listener belongs to whoever calls, not to the estimator, which is cloned and saved.
+_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def listening(listener: Listener | None) -> Iterator[None]:
+    """Call a function with every `Step` that is announced within this context.
+
+    Parameters
+    ----------
+    listener : callable or None
+        Takes a `Step`; None for silence within the context of another listener.
+    """
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+def announce(task: str, done: int, total: int, note: str = "") -> None:
+    """Tell the listener, if there is one, about a step."""
+    listener = _listener.get()
+    if listener is not None:
+        listener(Step(task, done, total, note))
