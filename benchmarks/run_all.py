@@ -17,6 +17,7 @@ SCRIPTS = [
     "em_missing",
     "subspace_cost",
     "scaling",
+    "one_model",
     "imputation",
     "outliers",
     "defaults",

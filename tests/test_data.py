@@ -242,6 +242,8 @@ def test_attributes_are_in_the_units_of_the_table():
         ([0.0, np.nan, 1.0, -1.0], [0, 1], [0, -1, 1, -1]),
         (pd.Series(["b", pd.NA, "a"], dtype="string"), ["a", "b"], [1, -1, 0]),
         ([True, False, True], [False, True], [1, 0, 1]),
+        (pd.Series([True, False], dtype="boolean"), [False, True], [1, 0]),
+        (pd.Series([True, None, False], dtype="boolean"), [False, True], [1, -1, 0]),
         (["-1", "x"], ["-1", "x"], [0, 1]),
         (pd.Series(pd.Categorical(["u", None, "v"])), ["u", "v"], [0, -1, 1]),
     ],

@@ -81,9 +81,13 @@ def number_labels(y: Any, classes: np.ndarray, unlabelled: Any = -1) -> IntArray
 
 
 def as_labels(y: Any) -> np.ndarray:
-    """Make an array of labels; NaN in a list of strings must not become a string."""
+    """Make an array of labels that are what they were."""
     if isinstance(y, list | tuple) and any(isinstance(value, str) for value in y):
+        # NaN in a list of strings must not become a string.
         y = np.array(y, dtype=object)
+    elif str(getattr(y, "dtype", None)) == "boolean" and hasattr(y, "to_numpy"):
+        # scikit-learn makes floats of pandas' nullable booleans.
+        y = y.to_numpy(dtype=object)
     return column_or_1d(y, warn=True, dtype=None)
 
 
