@@ -10,9 +10,9 @@ test rows alike. On test rows three things are asked, in three-fold cross-valida
   one, so that every value is plausible and the combination is not; area under the ROC
   curve.
 
-`HybridMixtureClassifier()` answers all three. The usual three are an imputer (five nearest
-neighbours after scaling, most frequent category), `HistGradientBoostingClassifier` and
-`IsolationForest` after it, with their defaults. Boosted trees that take missing values as
+`HybridMixtureClassifier()` answers all three. The usual three are an imputer (five
+nearest neighbours after scaling, most frequent category),
+`HistGradientBoostingClassifier` and `IsolationForest` after it, with their defaults. Boosted trees that take missing values as
 they are stand beside them. In the second situation five rows of each class have a label;
 boosted trees then get leaves of two rows or more, since of 20 there would be none, and
 imputer, forest and our model learn from all rows.
@@ -48,7 +48,7 @@ NATIVE = "boosting that takes holes"
 MEASURES = {
     "error": "error of the class",
     "rmse": "error of filled numbers",
-    "auc": "area under ROC, mixed-up rows",
+    "auc": "ROC area, mixed-up rows",
 }
 
 
@@ -186,8 +186,9 @@ def draw(frame: pd.DataFrame, options: Options) -> None:
                 markerfacecolor="white" if marker == "^" else None,
                 label=situation,
             )
-        low, high = ax.get_xlim()
-        low, high = min(low, ax.get_ylim()[0]), max(high, ax.get_ylim()[1])
+        ax.margins(0.08)
+        limits = (*ax.get_xlim(), *ax.get_ylim())
+        low, high = min(limits), max(limits)
         ax.plot([low, high], [low, high], color="grey", linewidth=0.8)
         ax.set(title=title, xlabel=GLUE, xlim=(low, high), ylim=(low, high))
         ax.set_box_aspect(1)

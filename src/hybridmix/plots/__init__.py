@@ -1,6 +1,21 @@
 """Pictures of fitted models, as display objects in the manner of scikit-learn."""
 
+from hybridmix.plots.densities import ClassDensitiesDisplay
+from hybridmix.plots.missing import MissingFeatureDisplay
+from hybridmix.plots.outliers import OutlierScoresDisplay
+from hybridmix.plots.pairwise import PairwiseMarginalsDisplay
+from hybridmix.plots.regions import DecisionRegionsDisplay
 from hybridmix.plots.reliability import ReliabilityDisplay
+from hybridmix.plots.tradeoff import TradeoffPathDisplay
 from hybridmix.plots.training import TrainingDisplay
 
-__all__ = ["ReliabilityDisplay", "TrainingDisplay"]
+__all__ = [
+    "ClassDensitiesDisplay",
+    "DecisionRegionsDisplay",
+    "MissingFeatureDisplay",
+    "OutlierScoresDisplay",
+    "PairwiseMarginalsDisplay",
+    "ReliabilityDisplay",
+    "TradeoffPathDisplay",
+    "TrainingDisplay",
+]

@@ -20,5 +20,5 @@ def new_axes(ax: Any = None) -> Any:
     """Return given axes, or those of a new figure."""
     if ax is not None:
         return ax
-    _, ax = import_pyplot().subplots()
+    _, ax = import_pyplot().subplots(layout="constrained")
     return ax

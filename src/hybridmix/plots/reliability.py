@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from hybridmix.metrics import CalibrationReport, calibration_report
 from hybridmix.plots.axes import new_axes
+from hybridmix.plots.drawing import style_of
 
 
 class ReliabilityDisplay:
@@ -67,7 +68,15 @@ class ReliabilityDisplay:
         label = f"{self.name or 'model'}, error {self.report.calibration_error:.3f}"
         if not ax.lines:
             ax.plot([0, 1], [0, 1], color="grey", linestyle=":", label="as they say")
-        ax.plot(self.report.confidence, self.report.bin_accuracy, "o-", label=label)
+        style = style_of(len(ax.lines) - 1)  # one after those that are there already
+        ax.plot(
+            self.report.confidence,
+            self.report.bin_accuracy,
+            color=style.color,
+            linestyle=style.line,
+            marker=style.marker,
+            label=label,
+        )
         ax.set(
             xlabel="probability of the most probable class",
             ylabel="how often it is right",

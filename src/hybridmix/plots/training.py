@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hybridmix._typing import FloatArray
 from hybridmix.plots.axes import import_pyplot
+from hybridmix.plots.drawing import style_of
 
 _TERMS = ("likelihood", "margin", "conditional")
 _ERRORS = ("training_error", "validation_error")
@@ -78,8 +79,11 @@ class TrainingDisplay:
         return self
 
     def _draw(self, ax: Any, names: tuple[str, ...]) -> None:
-        for name in names:
-            ax.plot(self.history[name], label=name.replace("_", " "))
+        for number, name in enumerate(names):
+            color, _, line = style_of(number)
+            label = name.replace("_", " ")
+            ax.plot(self.history[name], color=color, linestyle=line, label=label)
+        ax.xaxis.get_major_locator().set_params(integer=True)
         if "validation_error" in names:
             errors = self.history["validation_error"]
             best = int(np.argmin(errors))
