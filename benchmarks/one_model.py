@@ -12,10 +12,11 @@ test rows alike. On test rows three things are asked, in three-fold cross-valida
 
 `HybridMixtureClassifier()` answers all three. The usual three are an imputer (five
 nearest neighbours after scaling, most frequent category),
-`HistGradientBoostingClassifier` and `IsolationForest` after it, with their defaults. Boosted trees that take missing values as
-they are stand beside them. In the second situation five rows of each class have a label;
-boosted trees then get leaves of two rows or more, since of 20 there would be none, and
-imputer, forest and our model learn from all rows.
+`HistGradientBoostingClassifier` and `IsolationForest` after it, with their defaults.
+Boosted trees that take missing values as they are stand beside them. In the second
+situation five rows of each class have a label; boosted trees then get leaves of two rows
+or more, since of 20 there would be none, and imputer, forest and our model learn from all
+rows.
 """
 
 from __future__ import annotations
