@@ -23,7 +23,7 @@ from hybridmix.data.rows import MISSING_CODE, Rows
 
 # Beyond this many standard deviations every density is zero to machine precision; the
 # limit keeps squares finite.
-_FARTHEST = 1e50
+FARTHEST = 1e50
 # Columns that vary less than this part of another one are in another unit, perhaps, and
 # few columns are seldom of one kind.
 _COMPARABLE, _WIDE = 0.1, 32
@@ -216,7 +216,7 @@ class Table:
         real = np.empty(raw.shape)
         np.subtract(raw, self.schema.centre[:, None], out=real)
         real /= self.schema.scale[:, None]
-        np.clip(real, -_FARTHEST, _FARTHEST, out=real)
+        np.clip(real, -FARTHEST, FARTHEST, out=real)
         observed = None
         if self.has_holes:
             hole = np.isnan(real)

@@ -1,0 +1,148 @@
+"""Tables as inputs of a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hybridmix.data import Schema
+from hybridmix.data.columns import label_of
+from hybridmix.data.table import FARTHEST
+from hybridmix.onnx.graph import Graph, Value
+
+OUTPUTS = ("label", "probabilities", "log_density")
+
+
+class RealRows(NamedTuple):
+    """Real columns (n, d) in the scale of the model.
+
+    Attributes
+    ----------
+    values : Value
+        0 where missing.
+    observed : Value
+        Mask.
+    """
+
+    values: Value
+    observed: Value
+
+    def take(self, graph: Graph, index: Value) -> RealRows:
+        """Return the rows of these numbers."""
+        values, observed = (graph.op("Gather", part, index, axis=0) for part in self)
+        return RealRows(values, observed)
+
+    def presence(self, graph: Graph) -> Value:
+        """Return the mask as numbers."""
+        return graph.cast(self.observed, np.float64)
+
+
+@dataclass(frozen=True)
+class TableInputs:
+    """The inputs of a graph.
+
+    Attributes
+    ----------
+    schema : Schema
+        The columns.
+    number : dtype
+        Type of numbers.
+    whole : Value or None
+        The table, if it is one input.
+    single : dict of int to Value
+        The columns in use, if each is an input of its own.
+    """
+
+    schema: Schema
+    number: np.dtype[Any]
+    whole: Value | None
+    single: dict[int, Value]
+
+    @classmethod
+    def declare(cls, graph: Graph, schema: Schema, number: np.dtype[Any]) -> TableInputs:
+        """Add the inputs for a table to a graph."""
+        texts = [j for j in schema.categorical if has_text(schema, j)]
+        if not texts:
+            whole = graph.input(number, "X", ["n", schema.n_columns])
+            return cls(schema, number, whole, {})
+        single = {}
+        for j in sorted([*schema.real, *schema.categorical]):
+            dtype = np.dtype(object) if j in texts else number
+            single[j] = graph.input(dtype, _input_name(schema, j), ["n", 1])
+        return cls(schema, number, None, single)
+
+    def columns(self, graph: Graph, columns: Sequence[int]) -> Value:
+        """Return some of the columns, (n, k)."""
+        if self.whole is None:
+            return graph.op("Concat", *(self.single[j] for j in columns), axis=1)
+        if len(columns) == self.schema.n_columns:
+            return self.whole
+        return graph.op("Gather", self.whole, list(columns), axis=1)
+
+    def real(self, graph: Graph) -> RealRows:
+        """Return the real columns in the scale of the model."""
+        raw = graph.cast(self.columns(graph, self.schema.real), np.float64)
+        observed = graph.op("Not", graph.op("IsNaN", raw))
+        centred = graph.op("Sub", raw, self.schema.centre)
+        scaled = graph.op("Div", centred, self.schema.scale)
+        clipped = graph.op("Clip", scaled, -FARTHEST, FARTHEST)
+        return RealRows(graph.op("Where", observed, clipped, 0.0), observed)
+
+    def indicators(self, graph: Graph, column: int) -> Value:
+        """Return which category a row has, (n, k) of 0 and 1; nothing but 0 if missing.
+
+        Categories that training did not see are missing, as in the model.
+        """
+        position = self.schema.categorical.index(column)
+        values = self.schema.categories[position]
+        cells = self.columns(graph, [column])
+        if has_text(self.schema, column):
+            cells = graph.op(
+                "LabelEncoder",
+                cells,
+                domain="ai.onnx.ml",
+                keys_strings=list(values),
+                values_int64s=list(range(len(values))),
+                default_int64=-1,
+            )
+            levels = np.arange(len(values))
+        else:
+            levels = self._levels(column, values)
+        return graph.cast(graph.op("Equal", cells, levels), np.float64)
+
+    def _levels(self, column: int, values: Sequence[Any]) -> np.ndarray:
+        """Return numbers that are categories, as they come in."""
+        levels = np.array([float(value) for value in values]).astype(self.number)
+        if len(np.unique(levels)) < len(values):
+            raise ValueError(
+                f"Some categories of {label_of(self.schema.names, column)} are the same "
+                f"number in {self.number}. Use dtype='float64', or categories that are "
+                "strings."
+            )
+        return levels
+
+
+def column_name(schema: Schema, column: int) -> str:
+    """Return the name of a column, or a name for it."""
+    return f"x{column}" if schema.names is None else schema.names[column]
+
+
+def _input_name(schema: Schema, column: int) -> str:
+    name = column_name(schema, column)
+    return f"{name}_" if name in OUTPUTS else name
+
+
+def has_text(schema: Schema, column: int) -> bool:
+    """Tell whether the categories of a column are strings; otherwise they are numbers."""
+    values = schema.categories[schema.categorical.index(column)]
+    if all(isinstance(value, str) for value in values):
+        return True
+    if all(isinstance(value, int | float) for value in values):
+        return False
+    raise TypeError(
+        f"The categories of {label_of(schema.names, column)} are neither all strings nor "
+        "all numbers, and ONNX has no type for that. Make them strings and fit again."
+    )
