@@ -1,6 +1,7 @@
 """Pictures of fitted models, as display objects in the manner of scikit-learn."""
 
 from hybridmix.plots.densities import ClassDensitiesDisplay
+from hybridmix.plots.marginals import Variable
 from hybridmix.plots.missing import MissingFeatureDisplay
 from hybridmix.plots.outliers import OutlierScoresDisplay
 from hybridmix.plots.pairwise import PairwiseMarginalsDisplay
@@ -18,4 +19,5 @@ __all__ = [
     "ReliabilityDisplay",
     "TradeoffPathDisplay",
     "TrainingDisplay",
+    "Variable",
 ]
