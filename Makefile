@@ -4,12 +4,12 @@ VENV ?= .venv
 DATA ?= ../shared/data
 BIN = $(VENV)/bin
 
-.PHONY: demo test lint check bench clean
+.PHONY: demo test lint check docs bench clean
 
 demo: $(VENV)/.installed
-	$(BIN)/python examples/demo.py
+	$(BIN)/hybridmix demo --folder build/demo
 
-test: lint check
+test: lint check docs
 
 check: $(VENV)/.installed-test
 	$(BIN)/python -m pytest tests src -n 2 -q
@@ -18,6 +18,9 @@ lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: $(VENV)/.installed-test
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/run_all.py --data $(DATA)
@@ -29,11 +32,11 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[cli]'
 	touch $@
 
 $(VENV)/.installed-test: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,lint]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,lint,docs]'
 	touch $@
 
 $(VENV)/.installed-bench: pyproject.toml | $(VENV)/bin/python

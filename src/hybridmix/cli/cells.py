@@ -1,0 +1,205 @@
+"""Columns of files: cells of text, and typed columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hybridmix._typing import BoolArray, FloatArray
+
+# What stands for a missing value, after blanks at both ends are gone.
+MISSING = frozenset(
+    ["", "?", "NA", "N/A", "n/a", "<NA>", "NaN", "nan", "null", "NULL", "None"]
+)
+Marks = frozenset[str]
+ALL = slice(None)
+TEXT_TYPES = ("string", "large_string", "string_view")
+
+
+class CellError(ValueError):
+    """A cell that is no finite number; it knows its place within the column."""
+
+    def __init__(self, position: int, text: str) -> None:
+        super().__init__(f"{text!r} is no finite number.")
+        self.position = position
+        self.text = text
+
+
+class Column(Protocol):
+    """A column of a chunk of a file."""
+
+    def __len__(self) -> int: ...
+
+    def texts(self, marks: Marks) -> list[str | None]:
+        """Return the cells as text without blanks around it, None where missing."""
+        ...
+
+    def numbers(self, marks: Marks) -> FloatArray:
+        """Return the cells as numbers, NaN where missing."""
+        ...
+
+    def widened(self) -> Column:
+        """Return a column that has room for fractions."""
+        ...
+
+    def filled(self, holes: BoolArray, values: Sequence[Any]) -> Column:
+        """Return the column with values in the holes; all other cells stay the same."""
+        ...
+
+    def written(self, decimal: str, rows: slice = ALL) -> list[str]:
+        """Return cells as they stand in a text file."""
+        ...
+
+    def stored(self, as_number: bool, marks: Marks) -> pa.Array:
+        """Return the column as it stands in a typed file."""
+        ...
+
+
+@dataclass(frozen=True)
+class TextColumn:
+    """Cells of a text file, as they stand there."""
+
+    cells: list[str]
+    decimal: str = "."
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def texts(self, marks: Marks) -> list[str | None]:
+        """Return the cells without blanks around them, None where missing."""
+        stripped = (cell.strip() for cell in self.cells)
+        return [None if cell in marks else cell for cell in stripped]
+
+    def numbers(self, marks: Marks) -> FloatArray:
+        """Return the cells as numbers, NaN where missing."""
+        return _parsed(self.texts(marks), self.decimal)
+
+    def widened(self) -> TextColumn:
+        """Return the column: text has room for anything."""
+        return self
+
+    def filled(self, holes: BoolArray, values: Sequence[Any]) -> TextColumn:
+        """Return the column with values in the holes."""
+        cells = list(self.cells)
+        for row in np.flatnonzero(holes).tolist():
+            cells[row] = written_value(values[row], self.decimal, digits=10)
+        return TextColumn(cells, self.decimal)
+
+    def written(self, decimal: str, rows: slice = ALL) -> list[str]:
+        """Return cells as they are."""
+        return self.cells[rows]
+
+    def stored(self, as_number: bool, marks: Marks) -> pa.Array:
+        """Return numbers or strings, null where missing."""
+        if as_number:
+            return pa.array(self.numbers(marks), pa.float64(), from_pandas=True)
+        return pa.array(self.texts(marks), pa.string())
+
+
+@dataclass(frozen=True)
+class TypedColumn:
+    """A column of a Parquet or Feather file, or of results.
+
+    Numbers of files keep all digits when they are written as text; those of results get
+    ten, which are more than they deserve.
+    """
+
+    array: pa.Array
+    digits: int = 17
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    @classmethod
+    def of(cls, values: Iterable[Any]) -> TypedColumn:
+        """Make a column of results, with the type that they have."""
+        return cls(pa.array(values), digits=10)
+
+    def texts(self, marks: Marks) -> list[str | None]:
+        """Return the cells as text, None where missing."""
+        cells = (written_value(value) for value in self.array.to_pylist())
+        stripped = (cell.strip() for cell in cells)
+        return [None if cell in marks else cell for cell in stripped]
+
+    def numbers(self, marks: Marks) -> FloatArray:
+        """Return the cells as numbers, NaN where missing."""
+        if kind_of_type(self.array.type) != "real":
+            return _parsed(self.texts(marks), ".")
+        array = pc.cast(self.array, pa.float64(), safe=False)
+        numbers = np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.float64)
+        infinite = np.flatnonzero(np.isinf(numbers)).tolist()
+        if infinite:
+            raise CellError(infinite[0], str(numbers[infinite[0]]))
+        return numbers
+
+    def widened(self) -> TypedColumn:
+        """Return a column that has room for fractions."""
+        return replace(self, array=pc.cast(self.array, pa.float64(), safe=False))
+
+    def filled(self, holes: BoolArray, values: Sequence[Any]) -> TypedColumn:
+        """Return the column with values in the holes."""
+        texts = [
+            (repr(value) if isinstance(value, float) else str(value)) if hole else None
+            for hole, value in zip(holes, values, strict=True)
+        ]
+        new = pc.cast(pa.array(texts, pa.string()), self.array.type)
+        return replace(self, array=pc.if_else(pa.array(holes), new, self.array))
+
+    def written(self, decimal: str, rows: slice = ALL) -> list[str]:
+        """Return cells as text, empty where missing."""
+        values = self.array[rows].to_pylist()
+        return [written_value(value, decimal, self.digits) for value in values]
+
+    def stored(self, as_number: bool, marks: Marks) -> pa.Array:
+        """Return the column as it is."""
+        return self.array
+
+
+def kind_of_type(dtype: pa.DataType) -> str:
+    """Return real, categorical, date or other."""
+    if pa.types.is_integer(dtype) or pa.types.is_floating(dtype):
+        return "real"
+    if pa.types.is_decimal(dtype):
+        return "real"
+    if pa.types.is_temporal(dtype):
+        return "date"
+    if pa.types.is_boolean(dtype) or str(dtype) in ("null", *TEXT_TYPES):
+        return "categorical"
+    return "other"
+
+
+def parse_number(text: str, decimal: str = ".") -> float:
+    """Read a finite number; Python's own underscores and infinities are none."""
+    if decimal != ".":
+        text = text.replace(decimal, ".")
+    number = float(text)
+    if "_" in text or not math.isfinite(number):
+        raise ValueError(f"{text!r} is no finite number.")
+    return number
+
+
+def written_value(value: Any, decimal: str = ".", digits: int = 15) -> str:
+    """Write a value into a cell of text."""
+    if value is None or value != value:
+        return ""
+    if isinstance(value, float):
+        text = repr(value) if digits == 17 else f"{value:.{digits}g}"
+        return text.replace(".", decimal)
+    return str(value)
+
+
+def _parsed(texts: list[str | None], decimal: str) -> FloatArray:
+    numbers = np.full(len(texts), np.nan)
+    for position, text in enumerate(texts):
+        if text is not None:
+            try:
+                numbers[position] = parse_number(text, decimal)
+            except ValueError:
+                raise CellError(position, text) from None
+    return numbers

@@ -1,0 +1,246 @@
+"""What the columns of a file are: real, categorical, or of no use."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from shlex import quote
+
+import numpy as np
+
+from hybridmix.cli.cells import CellError, Column, Marks
+from hybridmix.cli.tables import Chunk, InputError, Table
+
+# Text with more values than this, and more than half as many as cells, names the rows.
+_MANY = 20
+# Nobody's categories are so many, and they need not be held to know it.
+_TOO_MANY = 10_000
+# Whole numbers of at most so many values may be codes.
+_FEW = 10
+# Numbers with at most so many other values may have marks of missing values.
+_FEW_STRAYS = 3
+_N_EXAMPLES = 3
+
+_DATE = re.compile(
+    r"\d{4}-\d{1,2}-\d{1,2}([ T]\d{1,2}:\d{2}.*)?|\d{1,2}([./-])\d{1,2}\2\d{2,4}.*|"
+    r"\d{4}/\d{1,2}/\d{1,2}.*"
+)
+_LEADING_ZERO = re.compile(r"[+-]?0\d+")
+_NAME_OF_IDENTIFIER = re.compile(
+    r"(^|.*[^a-z])(id|uuid|guid|index|rowid)|unnamed.*|", re.I
+)
+
+
+@dataclass(frozen=True)
+class ColumnKind:
+    """What a column is taken for.
+
+    Attributes
+    ----------
+    name : str
+        The column.
+    kind : {"real", "categorical", "dropped", "target", "weight"}
+        What becomes of it.
+    reason : str
+        Why.
+    examples : tuple of str
+        Some of its values.
+    missing : float
+        Share of the rows that do not have it.
+    """
+
+    name: str
+    kind: str
+    reason: str
+    examples: tuple[str, ...]
+    missing: float
+
+
+@dataclass
+class _Findings:
+    """What the rows so far tell about a column."""
+
+    n_rows: int = 0
+    n_missing: int = 0
+    # In order of appearance; None when there are too many to hold.
+    values: dict[str, None] | None = field(default_factory=dict)
+    examples: tuple[str, ...] = ()
+    # Cells that are no numbers, up to the number that makes a column text.
+    strays: set[str] = field(default_factory=set)
+    is_whole: bool = True
+    is_counter: bool = True
+    is_date: bool = True
+    has_leading_zero: bool = False
+    last: float = np.nan
+
+    def add(self, column: Column, marks: Marks) -> None:
+        texts = [text for text in column.texts(marks) if text is not None]
+        self.n_rows += len(column)
+        self.n_missing += len(column) - len(texts)
+        if self.values is not None:
+            self.values.update(dict.fromkeys(texts))
+            self.examples = tuple(list(self.values)[:_N_EXAMPLES])
+            self.values = self.values if len(self.values) <= _TOO_MANY else None
+        if self.is_mostly_number:
+            self._add_numbers(column, marks, texts)
+        self.is_date = self.is_date and all(map(_DATE.fullmatch, texts))
+
+    def _add_numbers(self, column: Column, marks: Marks, texts: list[str]) -> None:
+        while self.is_mostly_number:
+            try:
+                numbers = column.numbers(marks | self.strays)
+                break
+            except CellError as error:
+                self.strays.add(error.text)
+        else:
+            return
+        self.has_leading_zero |= any(map(_LEADING_ZERO.fullmatch, texts))
+        numbers = numbers[~np.isnan(numbers)]
+        if len(numbers) == 0:
+            return
+        self.is_whole = self.is_whole and bool(np.all(numbers == np.floor(numbers)))
+        before = numbers[0] - 1 if np.isnan(self.last) else self.last
+        steps = np.diff(numbers, prepend=before)
+        self.is_counter = self.is_counter and bool(np.all(steps == 1.0))
+        self.last = float(numbers[-1])
+
+    @property
+    def is_number(self) -> bool:
+        return not self.strays
+
+    @property
+    def is_mostly_number(self) -> bool:
+        return len(self.strays) <= _FEW_STRAYS
+
+    @property
+    def n_observed(self) -> int:
+        return self.n_rows - self.n_missing
+
+    @property
+    def names_rows(self) -> bool:
+        """Whether hardly any value comes twice."""
+        if self.values is None:
+            return True
+        return is_identifying(len(self.values), self.n_observed)
+
+    @property
+    def is_unique(self) -> bool:
+        held = self.n_observed if self.values is None else len(self.values)
+        return self.n_missing == 0 and held == self.n_observed > _MANY
+
+
+def is_identifying(n_values: int, n_cells: int) -> bool:
+    """Tell whether there are too many values for so many cells to be categories."""
+    return n_values > _MANY and n_values > n_cells / 2
+
+
+def inferred_kinds(
+    table: Table,
+    chunks: Iterable[Chunk],
+    marks: Marks,
+    *,
+    real: Collection[str] = (),
+    categorical: Collection[str] = (),
+    dropped: Collection[str] = (),
+    roles: dict[str, str] | None = None,
+) -> list[ColumnKind]:
+    """Find the kinds of all columns from one pass through the rows.
+
+    Parameters
+    ----------
+    table : Table
+        The file.
+    chunks : iterable of Chunk
+        Its rows. Memory does not depend on how many there are.
+    marks : frozenset of str
+        Cells that count as missing.
+    real, categorical, dropped : collection of str
+        Columns whose kind is given.
+    roles : dict of str to str or None
+        Columns that are no features: the target and the weight.
+
+    Returns
+    -------
+    kinds : list of ColumnKind
+        In the order of the file.
+    """
+    given: dict[str, str] = dict(roles or {})
+    for kind, names in (
+        ("real", real),
+        ("categorical", categorical),
+        ("dropped", dropped),
+    ):
+        for name in names:
+            table.check_column(name, f"--{'drop' if kind == 'dropped' else kind}")
+            if name in given:
+                raise InputError(
+                    f"The column {name!r} cannot be {given[name]} and {kind} at once."
+                )
+            given[name] = kind
+    findings = {name: _Findings() for name in table.names}
+    for chunk in chunks:
+        for name, column in chunk.columns.items():
+            findings[name].add(column, marks)
+    return [
+        _decided(name, findings[name], table.given_kind(name), given.get(name))
+        for name in table.names
+    ]
+
+
+def _decided(
+    name: str, found: _Findings, typed: str | None, given: str | None
+) -> ColumnKind:
+    if given is not None:
+        kind, reason = given, "as told" if given != "target" else _label_reason(found)
+    elif found.n_observed == 0:
+        kind, reason = "dropped", "no value at all"
+    elif typed == "other":
+        kind, reason = "dropped", "neither numbers nor text"
+    elif typed == "date" or (found.is_date and typed != "real"):
+        kind, reason = "dropped", "dates: turn them into numbers, such as days or months"
+    elif typed == "real" or (typed is None and _is_quantity(found)):
+        kind, reason = _decided_number(name, found)
+    else:
+        kind, reason = _decided_category(name, found)
+    missing = found.n_missing / max(found.n_rows, 1)
+    return ColumnKind(name, kind, reason, found.examples, missing)
+
+
+def _is_quantity(found: _Findings) -> bool:
+    return found.is_number and not found.has_leading_zero
+
+
+def _decided_number(name: str, found: _Findings) -> tuple[str, str]:
+    is_named_so = bool(_NAME_OF_IDENTIFIER.fullmatch(name))
+    is_counter = found.is_counter and found.n_observed > _MANY
+    if found.is_whole and (is_counter or (is_named_so and found.is_unique)):
+        return "dropped", f"looks like an identifier; keep it with --real {quote(name)}"
+    n_values = _TOO_MANY if found.values is None else len(found.values)
+    if n_values == 1:
+        return "real", "a single value"
+    if found.is_whole and n_values <= _FEW:
+        return "real", f"{n_values} whole numbers; if codes: --categorical {quote(name)}"
+    return "real", "whole numbers" if found.is_whole else "numbers"
+
+
+def _decided_category(name: str, found: _Findings) -> tuple[str, str]:
+    if found.names_rows and found.is_mostly_number and not found.is_number:
+        stray = min(found.strays)
+        return (
+            "dropped",
+            f"numbers, but also {stray!r}; if it means missing: --na {quote(stray)}",
+        )
+    if found.names_rows:
+        return "dropped", (
+            f"looks like an identifier; keep it with --categorical {quote(name)}"
+        )
+    assert found.values is not None
+    n_values = len(found.values)
+    if found.is_number and found.has_leading_zero:
+        return "categorical", f"codes with leading zeros, {n_values} of them"
+    return "categorical", f"{n_values} value{'s' if n_values > 1 else ''}"
+
+
+def _label_reason(found: _Findings) -> str:
+    return "many labels" if found.values is None else f"{len(found.values)} labels"

@@ -1,0 +1,36 @@
+"""The commands, in the order in which help lists them."""
+
+from collections.abc import Callable
+
+from hybridmix.cli.commands.applying import impute, outliers, predict, sample
+from hybridmix.cli.commands.judging import demo, evaluate, inspect, report
+from hybridmix.cli.commands.learning import fit
+
+# Each with what help shows as examples.
+COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {
+    fit: (
+        "hybridmix fit train.csv --target class -o model.hmx",
+        "hybridmix fit train.parquet -t class -o model.hmx --tune --drop name,id",
+        "hybridmix fit train.csv -o density.hmx --components 1,2,4,8",
+    ),
+    predict: (
+        "hybridmix predict model.hmx test.csv -o predicted.csv",
+        "hybridmix predict model.hmx test.csv --keep id --density | head",
+    ),
+    evaluate: (
+        "hybridmix evaluate model.hmx test.csv",
+        "hybridmix evaluate model.hmx test.csv --json",
+    ),
+    impute: (
+        "hybridmix impute table.csv -o filled.csv",
+        "hybridmix impute new.csv --model model.hmx -o filled.csv",
+    ),
+    outliers: (
+        "hybridmix outliers table.csv",
+        "hybridmix outliers new.csv --model model.hmx --share 0.05 -o flagged.csv",
+    ),
+    sample: ("hybridmix sample model.hmx -n 500 -o drawn.csv",),
+    inspect: ("hybridmix inspect model.hmx",),
+    report: ("hybridmix report model.hmx test.csv -o report.html",),
+    demo: ("hybridmix demo --folder demo",),
+}

@@ -1,0 +1,176 @@
+"""Commands that make tables: predict, impute, outliers, sample."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+import typer
+
+import hybridmix
+from hybridmix.cli import fitting, results, views
+from hybridmix.cli import options as opt
+from hybridmix.cli.cells import Column, TypedColumn
+from hybridmix.cli.console import talking
+from hybridmix.cli.models import Model, columns_of, filled
+from hybridmix.cli.tables import CHUNK_ROWS, InputError
+from hybridmix.cli.workflow import (
+    OwnFit,
+    given_or_fitted,
+    load_matching,
+    split,
+    tell_written,
+)
+from hybridmix.cli.writing import STDOUT, check_output, writing
+
+
+def predict(
+    model: opt.ModelPath,
+    table: opt.TablePath,
+    output: opt.TableOutput = STDOUT,
+    keep: Annotated[
+        str, typer.Option(help="Columns of the table to keep: all, none, or A,B.")
+    ] = "all",
+    density: Annotated[
+        bool,
+        typer.Option("--density", help="Add log_density, typicality and outlier."),
+    ] = False,
+    na: opt.MissingMarks = None,
+    allow_missing: opt.AllowMissing = False,
+    chunk_rows: opt.ChunkRows = CHUNK_ROWS,
+    quiet: opt.Quiet = False,
+) -> None:
+    """Add the predicted label and the probabilities of the classes to a table."""
+    with talking(quiet) as console:
+        check_output(output, model, table)
+        matching = load_matching(model, table, console, na, allow_missing)
+        names = results.kept_columns(matching.table, keep)
+        with results.writing_like(matching, output) as write:
+            for chunk in console.track(matching.table.chunks(chunk_rows), "predicting"):
+                frame = matching.frame(chunk)
+                new = results.predictions(matching.model, frame, density)
+                write(results.joined({n: chunk.columns[n] for n in names}, new))
+        tell_written(console, output)
+
+
+def impute(
+    table: opt.TablePath,
+    output: opt.TableOutput = STDOUT,
+    model: opt.GivenModel = None,
+    draw: Annotated[
+        bool, typer.Option("--draw", help="Draw values instead of taking means.")
+    ] = False,
+    categorical: opt.Categorical = None,
+    real: opt.Real = None,
+    drop: opt.Drop = None,
+    na: opt.MissingMarks = None,
+    allow_missing: opt.AllowMissing = False,
+    components: opt.Components = None,
+    covariance: opt.CovarianceType = None,
+    seed: opt.Seed = 0,
+    chunk_rows: opt.ChunkRows = CHUNK_ROWS,
+    quiet: opt.Quiet = False,
+) -> None:
+    """Fill the holes of a table; all other cells stay as they are."""
+    own = OwnFit(
+        hybridmix.MixtureImputer,
+        fitting.Reading(split(real), split(categorical), split(drop), split(na)),
+        fitting.Options(
+            fitting.parse_components(components), opt.chosen(covariance), seed=seed
+        ),
+    )
+    with talking(quiet) as console:
+        check_output(output, table, *([model] if model else []))
+        matching = given_or_fitted(model, table, own, allow_missing, console)
+        estimator = matching.model.estimator
+        n_filled = 0
+        with results.writing_like(matching, output) as write:
+            chunks = console.track(matching.table.chunks(chunk_rows), "filling")
+            for number, chunk in enumerate(chunks):
+                state = np.random.RandomState([seed, number])
+                frame = matching.frame(chunk)
+                completed = estimator.impute(frame, draw, random_state=state)
+                columns, n_new = filled(matching, chunk, completed)
+                n_filled += n_new
+                write(columns)
+        tell_written(console, output, f"{n_filled} cells filled, ")
+
+
+def outliers(
+    table: opt.TablePath,
+    output: opt.OptionalOutput = None,
+    model: opt.GivenModel = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            max=1.0,
+            help="Flag rows below this probability; 0.01 by default.",
+        ),
+    ] = None,
+    share: Annotated[
+        float | None,
+        typer.Option(min=0.0, max=1.0, help="Flag this share of the rows instead."),
+    ] = None,
+    worst: Annotated[int, typer.Option(min=0, help="How many rows to show.")] = 10,
+    categorical: opt.Categorical = None,
+    real: opt.Real = None,
+    drop: opt.Drop = None,
+    na: opt.MissingMarks = None,
+    allow_missing: opt.AllowMissing = False,
+    components: opt.Components = None,
+    covariance: opt.CovarianceType = None,
+    seed: opt.Seed = 0,
+    chunk_rows: opt.ChunkRows = CHUNK_ROWS,
+    as_json: opt.AsJson = False,
+    quiet: opt.Quiet = False,
+) -> None:
+    """Show the rows of a table that do not belong, and flag them."""
+    if threshold is not None and share is not None:
+        raise InputError("--threshold and --share exclude each other.")
+    if as_json and output == STDOUT:
+        raise InputError("--json and -o - would both write to stdout.")
+    own = OwnFit(
+        hybridmix.MixtureOutlierDetector,
+        fitting.Reading(split(real), split(categorical), split(drop), split(na)),
+        fitting.Options(
+            fitting.parse_components(components), opt.chosen(covariance), seed=seed
+        ),
+    )
+    with talking(quiet, as_json) as console:
+        if output is not None:
+            check_output(output, table, *([model] if model else []))
+        matching = given_or_fitted(model, table, own, allow_missing, console)
+        rows = results.Worst(worst)
+        scores = results.typicalities(matching, chunk_rows, rows, console)
+        level = results.level_of(matching.model.estimator, scores, threshold, share)
+        if output is not None:
+            results.write_flags(matching, chunk_rows, scores, level, output)
+            tell_written(console, output)
+        if output != STDOUT:
+            console.result(*views.outliers(rows.rows, scores, level))
+
+
+def sample(
+    model: opt.ModelPath,
+    output: opt.TableOutput = STDOUT,
+    rows: Annotated[
+        int, typer.Option("--rows", "-n", min=1, help="How many rows to draw.")
+    ] = 1000,
+    seed: opt.Seed = 0,
+    quiet: opt.Quiet = False,
+) -> None:
+    """Draw rows from a model, with labels if it has classes."""
+    with talking(quiet) as console:
+        check_output(output, model)
+        source = Model.load(model)
+        drawn, groups = source.estimator.sample(rows, random_state=seed)
+        columns: dict[str, Column] = {
+            name: TypedColumn.of(values)
+            for name, values in zip(source.column_names, columns_of(drawn), strict=True)
+        }
+        if source.is_classifier:
+            columns[source.target or "label"] = TypedColumn.of(groups.tolist())
+        with writing(output) as write:
+            write(columns)
+        tell_written(console, output, f"{rows} rows drawn, ")

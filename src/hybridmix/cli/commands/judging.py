@@ -1,0 +1,95 @@
+"""Commands that tell about models: evaluate, inspect, report, demo."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import hybridmix
+from hybridmix.cli import options as opt
+from hybridmix.cli import results, views
+from hybridmix.cli.console import talking
+from hybridmix.cli.models import Model, read_all, versions
+from hybridmix.cli.tables import CHUNK_ROWS
+from hybridmix.cli.workflow import load_matching, tell_written
+from hybridmix.cli.writing import check_output
+
+
+def evaluate(
+    model: opt.ModelPath,
+    table: opt.TablePath,
+    target: opt.TestTarget = None,
+    na: opt.MissingMarks = None,
+    allow_missing: opt.AllowMissing = False,
+    chunk_rows: opt.ChunkRows = CHUNK_ROWS,
+    as_json: opt.AsJson = False,
+    quiet: opt.Quiet = False,
+) -> None:
+    """Compare predictions with labels: accuracy, log loss, AUC, calibration."""
+    with talking(quiet, as_json) as console:
+        matching = load_matching(model, table, console, na, allow_missing, target)
+        labels, probabilities = results.labelled_predictions(
+            matching, target, chunk_rows, console
+        )
+        classes = matching.model.estimator.classes_.tolist()
+        values = results.evaluation(labels, probabilities, classes)
+        console.result(values, *views.evaluation(values))
+
+
+def inspect(
+    model: opt.ModelPath, as_json: opt.AsJson = False, quiet: opt.Quiet = False
+) -> None:
+    """Show what is in a model file: columns, classes, components, options."""
+    with talking(quiet, as_json) as console:
+        values = views.described(Model.load(model)) | {"versions": versions(model)}
+        console.result(values, *views.inspection(values))
+
+
+def report(
+    model: opt.ModelPath,
+    table: opt.TablePath,
+    output: opt.PageOutput,
+    target: opt.TestTarget = None,
+    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    folds: Annotated[int, typer.Option(min=2, help="Folds of cross-validation.")] = 5,
+    baselines: Annotated[
+        bool, typer.Option(help="Compare with other methods of scikit-learn.")
+    ] = True,
+    na: opt.MissingMarks = None,
+    allow_missing: opt.AllowMissing = False,
+    seed: opt.Seed = 0,
+    quiet: opt.Quiet = False,
+) -> None:
+    """Write a page about a model and a table: quality, columns, outliers, holes."""
+    with talking(quiet) as console:
+        check_output(output, model, table, is_table=False)
+        matching = load_matching(model, table, console, na, allow_missing, target)
+        chunks = console.track(matching.table.chunks(CHUNK_ROWS), "reading")
+        X, y = read_all(matching, chunks, target)
+        with console.progress():
+            page = hybridmix.report(
+                matching.model.estimator,
+                X,
+                y,
+                title=title,
+                cv=folds,
+                baselines=baselines,
+                random_state=seed,
+            )
+        page.save(output)
+        tell_written(console, output)
+
+
+def demo(
+    folder: Annotated[
+        Path, typer.Option(help="Folder for the files of the demonstration.")
+    ] = Path("hybridmix-demo"),
+    quick: Annotated[bool, typer.Option("--quick", help="Take less time.")] = False,
+) -> None:
+    """Show on a small table, step by step, what hybridmix can do."""
+    from hybridmix.demo import run
+
+    with talking() as console, console.progress():
+        run(folder, quick=quick)

@@ -1,0 +1,113 @@
+"""``hybridmix fit``."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from hybridmix import MixtureDensity
+from hybridmix.cli import fitting, views
+from hybridmix.cli import options as opt
+from hybridmix.cli.console import Console, talking
+from hybridmix.cli.fitting import Training
+from hybridmix.cli.models import Model
+from hybridmix.cli.tables import open_table
+from hybridmix.cli.workflow import split
+from hybridmix.cli.writing import check_output
+
+
+def fit(
+    table: opt.TablePath,
+    output: opt.ModelOutput,
+    target: opt.Target = None,
+    unlabelled: opt.Unlabelled = None,
+    weight: opt.Weight = None,
+    categorical: opt.Categorical = None,
+    real: opt.Real = None,
+    drop: opt.Drop = None,
+    na: opt.MissingMarks = None,
+    components: opt.Components = None,
+    covariance: opt.CovarianceType = None,
+    objective: opt.ObjectiveName = None,
+    tradeoff: opt.Tradeoff = None,
+    calibrate: opt.Calibrate = False,
+    tune: opt.Tune = False,
+    seed: opt.Seed = 0,
+    jobs: opt.Jobs = None,
+    as_json: opt.AsJson = False,
+    quiet: opt.Quiet = False,
+) -> None:
+    """Fit a model to a table: a classifier, or a density without --target."""
+    reading = fitting.Reading(
+        split(real),
+        split(categorical),
+        split(drop),
+        split(na),
+        target,
+        unlabelled,
+        weight,
+    )
+    chosen = fitting.Options(
+        fitting.parse_components(components),
+        opt.chosen(covariance),
+        opt.chosen(objective),
+        tradeoff,
+        calibrate,
+        tune,
+        seed,
+        jobs,
+    )
+    with talking(quiet, as_json) as console:
+        check_output(output, table, is_table=False)
+        estimator = chosen.classifier() if target else chosen.density(MixtureDensity)
+        training = fitting.read_training(open_table(table), reading, console)
+        console.note_table(views.column_table(training.kinds))
+        begin = time.perf_counter()
+        model = training.model(fitting.fit(estimator, training, console), reading)
+        seconds = time.perf_counter() - begin
+        model.save(output)
+        _sum_up(console, output, training, model, seconds)
+
+
+def _sum_up(
+    console: Console, output: Path, training: Training, model: Model, seconds: float
+) -> None:
+    """Say what was fitted, and what to do next."""
+    estimator = model.estimator
+    n_rows = len(training.frame)
+    columns = [
+        {
+            "name": kind.name,
+            "type": kind.kind,
+            "why": kind.reason,
+            "missing": kind.missing,
+        }
+        for kind in training.kinds
+    ]
+    values = {
+        "model": output,
+        "class": type(estimator).__name__,
+        "rows": n_rows,
+        "components": estimator.n_components_,
+        "converged": estimator.converged_,
+        "seconds": round(seconds, 3),
+        "columns": columns,
+    }
+    if training.labels is None:
+        console.note("No --target: fitted a density, which knows no classes.")
+        hint = f"Next: hybridmix outliers TABLE --model {output}"
+    else:
+        n_labelled = sum(label is not None for label in training.labels)
+        values |= {"labelled": n_labelled, "classes": estimator.classes_}
+        classes = ", ".join(map(str, estimator.classes_.tolist()))
+        console.note(f"{n_labelled} of {n_rows} rows have a label; classes: {classes}")
+        hint = (
+            "How good is it? Other rows tell: hybridmix evaluate "
+            f"{output} TABLE, or hybridmix report {output} TABLE -o report.html"
+        )
+    console.note(
+        f"{values['class']} fitted to {n_rows} rows in {seconds:.1f} s: {output}"
+    )
+    console.note(hint)
+    if console.as_json:
+        console.result(values)

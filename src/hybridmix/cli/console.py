@@ -1,0 +1,178 @@
+"""What the command line says: notes, warnings, errors, results, progress."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import traceback
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console as RichConsole
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table as RichTable
+
+from hybridmix.cli.tables import Chunk
+from hybridmix.progress import Step, listening
+
+INTERRUPTED = 130
+
+
+class Console:
+    """Talks to the user: results to stdout, all else to stderr.
+
+    Parameters
+    ----------
+    quiet : bool
+        Say nothing but errors and results.
+    as_json : bool
+        Print results as one JSON object, and say nothing else.
+    """
+
+    def __init__(self, quiet: bool = False, as_json: bool = False) -> None:
+        self.as_json = as_json
+        self._silent = quiet or as_json
+        self._screen = RichConsole(stderr=True, highlight=False)
+        self._told: set[str] = set()
+
+    def note(self, text: str) -> None:
+        """Tell something that is good to know."""
+        if not self._silent:
+            print(text, file=sys.stderr)
+
+    def note_table(self, table: RichTable) -> None:
+        """Show a table that is good to know."""
+        if not self._silent:
+            self._screen.print(table)
+
+    def warn(self, text: str) -> None:
+        """Warn, once for every sort of warning."""
+        # What stands before the colon says what happened, the rest where.
+        sort = text.partition(":")[0]
+        if not self._silent and sort not in self._told:
+            self._told.add(sort)
+            print(f"hybridmix: warning: {one_line(text)}", file=sys.stderr)
+
+    def result(self, values: dict[str, Any], *shown: Any) -> None:
+        """Print a result: as JSON, or in the form for the screen."""
+        if self.as_json:
+            print(json.dumps(without_nan(values), ensure_ascii=False, default=str))
+            return
+        screen = RichConsole(highlight=False)
+        for part in shown:
+            screen.print(part)
+
+    @contextmanager
+    def progress(self) -> Iterator[None]:
+        """Show a bar for every task that the library announces."""
+        if self._silent or not self._screen.is_terminal:
+            yield
+            return
+        tasks: dict[str, TaskID] = {}
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.completed}/{task.total} {task.fields[note]}"),
+            TimeElapsedColumn(),
+        )
+        with Progress(*columns, console=self._screen, transient=True) as bars:
+
+            def show(step: Step) -> None:
+                if step.task not in tasks:
+                    tasks[step.task] = bars.add_task(step.task, note="")
+                bars.update(
+                    tasks[step.task],
+                    completed=step.done,
+                    total=step.total,
+                    note=step.note,
+                )
+
+            with listening(show):
+                yield
+
+    def track(self, chunks: Iterable[Chunk], task: str) -> Iterator[Chunk]:
+        """Pass chunks on, with a bar for the part of the file that is read."""
+        if self._silent or not self._screen.is_terminal:
+            yield from chunks
+            return
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[rows]} rows"),
+            TimeElapsedColumn(),
+        )
+        with Progress(*columns, console=self._screen, transient=True) as bars:
+            bar = bars.add_task(task, total=1.0, rows=0)
+            for chunk in chunks:
+                yield chunk
+                rows = f"{chunk.start + chunk.n_rows:,}"
+                bars.update(bar, completed=chunk.share_read, rows=rows)
+
+
+@contextmanager
+def talking(quiet: bool = False, as_json: bool = False) -> Iterator[Console]:
+    """Make a console; warnings of the library become lines on it."""
+    console = Console(quiet, as_json)
+
+    def show(message: Any, *_: Any, **__: Any) -> None:
+        console.warn(str(message))
+
+    with warnings.catch_warnings():
+        # Warnings of other sorts are for those who write programs.
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = show
+        yield console
+
+
+def report_error(error: Exception, debug: bool) -> int:
+    """Print an error in one line; return the exit code."""
+    if debug:
+        traceback.print_exception(error)
+    line, code = _described(error)
+    print(f"hybridmix: error: {one_line(line)}", file=sys.stderr)
+    return code
+
+
+def _described(error: Exception) -> tuple[str, int]:
+    """Return what to say about an error, and the exit code."""
+    if hasattr(error, "format_message"):  # of typer, about options
+        context = getattr(error, "ctx", None)
+        hint = f" Try '{context.command_path} --help'." if context else ""
+        return f"{error.format_message()}{hint}", 2
+    if isinstance(error, OSError) and error.strerror:
+        is_input = isinstance(
+            error,
+            FileNotFoundError | IsADirectoryError | NotADirectoryError | PermissionError,
+        )
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror}.", 2 if is_input else 1
+    if isinstance(error, ValueError):
+        return str(error), 2
+    if isinstance(error, ImportError):
+        return str(error), 1
+    if isinstance(error, MemoryError):
+        return "Not enough memory; fit to fewer rows, or lower --chunk-rows.", 1
+    reason = f"{type(error).__name__}: {error}"
+    return f"Unexpected {reason} (rerun with --debug for the traceback).", 1
+
+
+def one_line(text: str) -> str:
+    """Join the lines of a text."""
+    return " ".join(text.split())
+
+
+def without_nan(value: Any) -> Any:
+    """Replace NaN and infinities, which JSON does not have, by None."""
+    if isinstance(value, dict):
+        return {str(key): without_nan(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_nan(item) for item in value]
+    if hasattr(value, "tolist"):  # of NumPy
+        return without_nan(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

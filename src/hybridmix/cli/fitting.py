@@ -1,0 +1,259 @@
+"""Fitting estimators to the table of a file."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import hybridmix
+from hybridmix._typing import FloatArray
+from hybridmix.cli.cells import MISSING, Marks, parse_number
+from hybridmix.cli.columns import ColumnKind, inferred_kinds, is_identifying
+from hybridmix.cli.console import Console
+from hybridmix.cli.models import Model, as_frame, numbers_of
+from hybridmix.cli.tables import CHUNK_ROWS, InputError, Table
+
+# Numbers of components that BIC chooses from where no label tells more.
+COMPONENTS = (1, 2, 4, 8)
+_WHOLE = re.compile(r"(-?(?:0|[1-9]\d*))(?:\.0*)?")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How to read the table of a fit: what the options tell about its columns."""
+
+    real: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    na: tuple[str, ...] = ()
+    target: str | None = None
+    unlabelled: str | None = None
+    weight: str | None = None
+
+    @property
+    def marks(self) -> Marks:
+        """Cells that count as missing."""
+        return MISSING.union(self.na)
+
+
+@dataclass(frozen=True)
+class Training:
+    """The table of a fit."""
+
+    kinds: list[ColumnKind]
+    frame: Any
+    labels: np.ndarray | None
+    weights: FloatArray | None
+
+    def model(self, estimator: Any, reading: Reading) -> Model:
+        """Return a fitted estimator with what it needs to read further tables."""
+        dropped = tuple(kind.name for kind in self.kinds if kind.kind == "dropped")
+        return Model(
+            estimator,
+            reading.target,
+            reading.weight,
+            reading.unlabelled,
+            dropped,
+            reading.marks,
+        )
+
+
+def read_training(table: Table, reading: Reading, console: Console) -> Training:
+    """Read a whole table, with the kinds that its columns seem to have."""
+    if all(_is_number(name) for name in table.names):
+        console.warn(f"All names in {table.path} are numbers: has it no header?")
+    kinds = inferred_kinds(
+        table,
+        console.track(table.chunks(CHUNK_ROWS), "looking at columns"),
+        reading.marks,
+        real=reading.real,
+        categorical=reading.categorical,
+        dropped=reading.drop,
+        roles=_roles(table, reading),
+    )
+    features = {k.name: k.kind for k in kinds if k.kind in ("real", "categorical")}
+    if not features:
+        raise InputError(f"{table.path} has no column to learn from.")
+    columns = _read_columns(table, kinds, reading.marks, console)
+    frame = as_frame(
+        {name: columns[name] for name in features},
+        list(features.values()),
+        as_array=False,
+    )
+    labels = weights = None
+    if reading.target is not None:
+        labels = _labels(columns[reading.target], reading)
+    if reading.weight is not None:
+        weights = columns[reading.weight]
+        if np.isnan(weights).any():
+            row = int(np.isnan(weights).argmax()) + 1
+            raise InputError(f"--weight {reading.weight}: row {row} has no weight.")
+    return Training(kinds, frame, labels, weights)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        parse_number(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _roles(table: Table, reading: Reading) -> dict[str, str]:
+    """Return the columns that are no features."""
+    roles = {}
+    for name, role in ((reading.target, "target"), (reading.weight, "weight")):
+        if name is not None:
+            table.check_column(name, f"--{role}")
+            roles[name] = role
+    return roles
+
+
+def _read_columns(
+    table: Table, kinds: list[ColumnKind], marks: Marks, console: Console
+) -> dict[str, Any]:
+    """Return numbers and lists of text, of all columns that are not dropped."""
+    parts: dict[str, list[Any]] = {
+        kind.name: [] for kind in kinds if kind.kind != "dropped"
+    }
+    is_number = {kind.name: kind.kind in ("real", "weight") for kind in kinds}
+    for chunk in console.track(table.chunks(CHUNK_ROWS), "reading"):
+        for name, part in parts.items():
+            if is_number[name]:
+                part.append(numbers_of(table, chunk, name, marks))
+            else:
+                part.extend(chunk.columns[name].texts(marks))
+    return {
+        name: np.concatenate(part) if is_number[name] else part
+        for name, part in parts.items()
+    }
+
+
+def _labels(texts: list[str | None], reading: Reading) -> np.ndarray:
+    """Return the labels of rows: whole numbers if all are, else text; None if missing."""
+    texts = [None if text == reading.unlabelled else text for text in texts]
+    known = [text for text in texts if text is not None]
+    if not known:
+        raise InputError(f"--target {reading.target}: no row has a label.")
+    if is_identifying(len(set(known)), len(known)):
+        raise InputError(
+            f"--target {reading.target}: {len(set(known))} different labels in "
+            f"{len(known)} rows are no classes. Group them first, or name another column."
+        )
+    labels = np.empty(len(texts), dtype=object)
+    whole = {text: _WHOLE.fullmatch(text) for text in set(known)}
+    if all(whole.values()):
+        worth = {text: int(found[1]) for text, found in whole.items() if found}
+        labels[:] = [None if text is None else worth[text] for text in texts]
+    else:
+        labels[:] = texts
+    return labels
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of estimators that were given; None for those that were not."""
+
+    components: tuple[int, ...] | None = None
+    covariance: str | None = None
+    objective: str | None = None
+    tradeoff: float | None = None
+    calibrate: bool = False
+    tune: bool = False
+    seed: int = 0
+    jobs: int | None = None
+
+    def classifier(self) -> Any:
+        """Return a classifier, or the search of one."""
+        given = {
+            "objective": self.objective,
+            "tradeoff": self.tradeoff,
+            "n_components": _number_or_range(self.components),
+            "covariance_type": self.covariance,
+            "n_jobs": None if self.tune else self.jobs,
+        }
+        estimator = hybridmix.HybridMixtureClassifier(
+            calibrate=self.calibrate,
+            unlabelled=None,
+            random_state=self.seed,
+            **_without_none(given),
+        )
+        return self._search(estimator) if self.tune else estimator
+
+    def _search(self, estimator: Any) -> Any:
+        if self.objective is not None:
+            raise InputError(
+                "--tune searches along hybrid objectives; leave out --objective."
+            )
+        given = {
+            "n_components": self.components,
+            "covariance_type": self.covariance and [self.covariance],
+            "tradeoff": None if self.tradeoff is None else [self.tradeoff],
+            "n_jobs": self.jobs,
+        }
+        return hybridmix.HybridMixtureClassifierCV(
+            estimator, random_state=self.seed, **_without_none(given)
+        )
+
+    def density(self, kind: type) -> Any:
+        """Return an estimator of a class that needs no labels."""
+        unused = {
+            "--objective": self.objective,
+            "--tradeoff": self.tradeoff,
+            "--calibrate": self.calibrate or None,
+            "--tune": self.tune or None,
+        }
+        for option, value in unused.items():
+            if value is not None:
+                raise InputError(f"{option} is for classifiers: add --target NAME.")
+        given = {"covariance_type": self.covariance, "n_jobs": self.jobs}
+        return kind(
+            _number_or_range(self.components or COMPONENTS),
+            random_state=self.seed,
+            **_without_none(given),
+        )
+
+
+def fit(estimator: Any, training: Training, console: Console) -> Any:
+    """Fit an estimator to a table; return it, or the best that it found."""
+    with console.progress():
+        estimator.fit(training.frame, training.labels, sample_weight=training.weights)
+    return getattr(estimator, "best_estimator_", estimator)
+
+
+def fit_to_itself(
+    table: Table, reading: Reading, estimator: Any, console: Console
+) -> Model:
+    """Fit an estimator without labels to the table that it will be applied to."""
+    training = read_training(table, reading, console)
+    for kind in training.kinds:
+        if kind.kind == "dropped" and kind.name not in reading.drop:
+            console.note(f"column {kind.name!r} is left out: {kind.reason}")
+    return training.model(fit(estimator, training, console), reading)
+
+
+def parse_components(text: str | None) -> tuple[int, ...] | None:
+    """Read ``3`` or ``1,2,4``."""
+    if text is None:
+        return None
+    try:
+        numbers = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        numbers = ()
+    if not numbers or min(numbers) < 1:
+        raise InputError(
+            f"--components {text}: give a number, or several to choose from (1,2,4)."
+        )
+    return numbers
+
+
+def _number_or_range(components: tuple[int, ...] | None) -> Any:
+    is_single = components is not None and len(components) == 1
+    return components[0] if components and is_single else components
+
+
+def _without_none(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}

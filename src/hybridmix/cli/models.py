@@ -1,0 +1,336 @@
+"""Models and the tables that they are applied to."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import hybridmix
+from hybridmix._typing import FloatArray
+from hybridmix.cli.cells import MISSING, CellError, Column, Marks
+from hybridmix.cli.tables import Chunk, InputError, Table
+from hybridmix.io import read_metadata
+
+Texts = list[str | None]
+# What the command line keeps in model files stands under this name.
+_METADATA = "command_line"
+
+
+@dataclass(frozen=True)
+class Model:
+    """A fitted estimator, and what its file tells about the table of training.
+
+    Attributes
+    ----------
+    estimator : estimator
+        The fitted estimator.
+    target, weight : str or None
+        Columns of the table that are no features.
+    unlabelled : str or None
+        What stands in the target where there is no label, beside missing cells.
+    dropped : tuple of str
+        Columns of the table that the model does not use.
+    marks : frozenset of str
+        Cells that count as missing.
+    """
+
+    estimator: Any
+    target: str | None = None
+    weight: str | None = None
+    unlabelled: str | None = None
+    dropped: tuple[str, ...] = ()
+    marks: Marks = MISSING
+
+    @classmethod
+    def load(cls, path: Path, more_marks: Sequence[str] = ()) -> Model:
+        """Load a model that the command line or `hybridmix.save` has written."""
+        estimator = hybridmix.load(path)
+        kept = read_metadata(path).get(_METADATA, {})
+        return cls(
+            estimator,
+            target=kept.get("target"),
+            weight=kept.get("weight"),
+            unlabelled=kept.get("unlabelled"),
+            dropped=tuple(kept.get("dropped", ())),
+            marks=MISSING.union(kept.get("missing", ()), more_marks),
+        )
+
+    def save(self, path: Path) -> None:
+        """Save the estimator, with what is needed to read further tables."""
+        table = {
+            "target": self.target,
+            "weight": self.weight,
+            "unlabelled": self.unlabelled,
+            "dropped": list(self.dropped),
+            "missing": sorted(self.marks - MISSING),
+        }
+        hybridmix.save(self.estimator, path, metadata={_METADATA: table})
+
+    @property
+    def is_classifier(self) -> bool:
+        """Whether the model has classes."""
+        return hasattr(self.estimator, "classes_")
+
+    @property
+    def names(self) -> list[str] | None:
+        """Names of the columns; None if the model was fitted to an array."""
+        names = getattr(self.estimator, "feature_names_in_", None)
+        return None if names is None else [str(name) for name in names]
+
+    @property
+    def column_names(self) -> list[str]:
+        """Names of the columns, also if the model does not know any."""
+        return self.names or [f"x{j}" for j in range(self.estimator.n_features_in_)]
+
+    @property
+    def kinds(self) -> list[str]:
+        """Kinds of the columns."""
+        schema = self.estimator.schema_
+        kinds = ["unused"] * schema.n_columns
+        for kind, positions in (
+            ("real", schema.real),
+            ("categorical", schema.categorical),
+        ):
+            for j in positions:
+                kinds[j] = kind
+        return kinds
+
+    @property
+    def categories(self) -> dict[int, tuple[Any, ...]]:
+        """Categories of the categorical columns, by their position."""
+        schema = self.estimator.schema_
+        return dict(zip(schema.categorical, schema.categories, strict=True))
+
+
+@dataclass(frozen=True)
+class Matching:
+    """How the columns of a table fit a model.
+
+    Attributes
+    ----------
+    model : Model
+        The model.
+    table : Table
+        The table.
+    sources : list of str or None
+        For each column of the model, that of the table; None where it is missing.
+    extra : list of str
+        Columns that neither the model nor its training table has.
+    """
+
+    model: Model
+    table: Table
+    sources: list[str | None]
+    extra: list[str]
+
+    def frame(self, chunk: Chunk) -> Any:
+        """Return rows as the estimator wants them: a data frame or an array."""
+        columns: dict[str, Any] = {}
+        kinds, categories = self.model.kinds, self.model.categories
+        for j, (label, source) in enumerate(
+            zip(self.model.column_names, self.sources, strict=True)
+        ):
+            if source is None or kinds[j] == "unused":
+                # An object column of None is one of missing categories.
+                empty = None if kinds[j] == "categorical" else np.nan
+                columns[label] = [empty] * chunk.n_rows
+            elif kinds[j] == "real":
+                columns[label] = numbers_of(self.table, chunk, source, self.model.marks)
+            else:
+                texts = chunk.columns[source].texts(self.model.marks)
+                columns[label] = matcher(categories[j])(texts)
+        return as_frame(columns, kinds, as_array=self.model.names is None)
+
+    @property
+    def numeric(self) -> list[str]:
+        """Columns of the table that are real in the model."""
+        pairs = zip(self.sources, self.model.kinds, strict=True)
+        return [name for name, kind in pairs if name is not None and kind == "real"]
+
+
+def match(
+    model: Model, table: Table, allow_missing: bool = False, target: str | None = None
+) -> Matching:
+    """Find the columns of a model in a table, in any order.
+
+    Parameters
+    ----------
+    model : Model
+        The model. If it was fitted to an array, columns count in their order.
+    table : Table
+        The table.
+    allow_missing : bool, default=False
+        Take columns that are not there for missing in all rows.
+    target : str or None, default=None
+        The column of the labels, if it is not that of training.
+    """
+    no_features = {target or model.target, model.weight, *model.dropped}
+    if model.names is None:
+        features: list[str | None] = [n for n in table.names if n not in no_features]
+        if len(features) != model.estimator.n_features_in_:
+            raise InputError(
+                f"The model was fitted to an array of {model.estimator.n_features_in_} "
+                f"columns without names, and {table.path} has {len(features)}: "
+                f"{listed(features)}. Leave out the others."
+            )
+        return Matching(model, table, features, [])
+    sources = [name if name in table.names else None for name in model.names]
+    lost = [n for n, source in zip(model.names, sources, strict=True) if source is None]
+    if len(lost) == len(model.names):
+        raise InputError(
+            f"{table.path} has none of the columns of the model: {listed(lost)}."
+        )
+    if lost and not allow_missing:
+        raise InputError(
+            f"{table.path} lacks {listed(lost)}, which the model was fitted to. Use "
+            "--allow-missing to take them for missing in all rows."
+        )
+    known = {*model.names, *no_features}
+    extra = [name for name in table.names if name not in known]
+    return Matching(model, table, sources, extra)
+
+
+def numbers_of(table: Table, chunk: Chunk, name: str, marks: Marks) -> FloatArray:
+    """Return a column as numbers, or say which cell is none."""
+    try:
+        return chunk.columns[name].numbers(marks)
+    except CellError as error:
+        row = chunk.start + error.position + 1
+        raise InputError(
+            f"{table.path}: column {name!r} is real, but row {row} has {error.text!r}. "
+            f"If it stands for a missing value: --na {quote(error.text)}."
+        ) from None
+
+
+def as_frame(columns: dict[str, Any], kinds: Sequence[str], as_array: bool) -> Any:
+    """Make a data frame of columns, or an array."""
+    series = {
+        name: pd.Series(values, dtype=object if kind == "categorical" else float)
+        for (name, values), kind in zip(columns.items(), kinds, strict=True)
+    }
+    frame = pd.DataFrame(series)
+    if not as_array:
+        return frame
+    return frame.to_numpy(dtype=object if "categorical" in kinds else float)
+
+
+def matcher(known: Sequence[Any]) -> Callable[[Texts], list[Any]]:
+    """Return a function that recognises values of training in cells of text.
+
+    Text of other values stays text. Booleans are recognised in any spelling, numbers by
+    what they are worth: 1 and 1.0 are the same.
+    """
+    if all(isinstance(value, bool | np.bool_) for value in known):
+        lookup: dict[Any, Any] = {"true": True, "1": True, "false": False, "0": False}
+        return lambda texts: [_found(lookup, t, t and t.lower()) for t in texts]
+    if all(isinstance(value, int | float | np.number) for value in known):
+        lookup = {float(value): value for value in known}
+        return lambda texts: [_found(lookup, t, _worth(t)) for t in texts]
+    lookup = {str(value): value for value in known}
+    return lambda texts: [_found(lookup, t, t) for t in texts]
+
+
+def label_column(model: Model, table: Table, target: str | None) -> str:
+    """Return the column of the labels, which must be there."""
+    name = target or model.target
+    if name is None:
+        raise InputError("The model file does not name its target: add --target NAME.")
+    table.check_column(name, "--target")
+    return name
+
+
+def labels_of(model: Model, table: Table, chunk: Chunk, target: str) -> list[Any]:
+    """Return labels of rows, None where missing; unknown ones are an error."""
+    classes = model.estimator.classes_.tolist()
+    marks = model.marks if model.unlabelled is None else model.marks | {model.unlabelled}
+    labels = matcher(classes)(chunk.columns[target].texts(marks))
+    known = {None, *classes}
+    for position, label in enumerate(labels):
+        if label not in known:
+            row = chunk.start + position + 1
+            raise InputError(
+                f"{table.path}: row {row} has the label {label!r}, which is none of the "
+                f"model's: {listed(classes)}."
+            )
+    return labels
+
+
+def filled(
+    matching: Matching, chunk: Chunk, completed: Any
+) -> tuple[dict[str, Column], int]:
+    """Fill the holes of a chunk in the columns of the model; count them."""
+    columns = dict(chunk.columns)
+    values = columns_of(completed)
+    n_filled = 0
+    for j, (source, kind) in enumerate(
+        zip(matching.sources, matching.model.kinds, strict=True)
+    ):
+        if source is None or kind == "unused":
+            continue
+        column = columns[source]
+        if kind == "real" and source in matching.table.whole_with_holes:
+            column = column.widened()
+        holes = np.array([text is None for text in column.texts(matching.model.marks)])
+        columns[source] = column.filled(holes, values[j]) if holes.any() else column
+        n_filled += int(holes.sum())
+    return columns, n_filled
+
+
+def read_all(
+    matching: Matching, chunks: Iterable[Chunk], target: str | None
+) -> tuple[Any, np.ndarray | None]:
+    """Read a whole table for a model, and its labels if it has any."""
+    model, table = matching.model, matching.table
+    named = target or model.target
+    has_labels = model.is_classifier and named is not None
+    if target is not None:
+        table.check_column(target, "--target")
+    frames, labels = [], []
+    for chunk in chunks:
+        frames.append(matching.frame(chunk))
+        if has_labels and named in table.names:
+            labels += labels_of(model, table, chunk, named)
+    is_array = isinstance(frames[0], np.ndarray)
+    X = np.concatenate(frames) if is_array else pd.concat(frames, ignore_index=True)
+    return X, np.array(labels, dtype=object) if labels else None
+
+
+def columns_of(rows: Any) -> list[list[Any]]:
+    """Return the columns of an array or data frame as lists."""
+    if isinstance(rows, np.ndarray):
+        return list(rows.T.tolist())
+    import narwhals.stable.v2 as nw
+
+    return [column.to_list() for column in nw.from_native(rows).iter_columns()]
+
+
+def versions(path: Path) -> dict[str, str]:
+    """Return the versions of the libraries that wrote a model file."""
+    with zipfile.ZipFile(path) as archive:
+        found: dict[str, str] = json.loads(archive.read("manifest.json"))["versions"]
+    return found
+
+
+def _found(lookup: dict[Any, Any], text: str | None, key: Any) -> Any:
+    return None if text is None else lookup.get(key, text)
+
+
+def _worth(text: str | None) -> float | None:
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return None
+
+
+def listed(names: Sequence[Any], most: int = 8) -> str:
+    """Name things in a message, but not too many of them."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(map(repr, names[:most])) + more

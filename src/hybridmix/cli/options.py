@@ -1,0 +1,185 @@
+"""Arguments and options of the commands, in the order in which help shows them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Covariance(StrEnum):
+    """Kinds of covariances."""
+
+    full = "full"
+    tied = "tied"
+    diag = "diag"
+    spherical = "spherical"
+    subspace = "subspace"
+
+
+class Objective(StrEnum):
+    """What training maximises."""
+
+    hybrid = "hybrid"
+    likelihood = "likelihood"
+    conditional = "conditional"
+    margin = "margin"
+
+
+def chosen(choice: StrEnum | None) -> str | None:
+    """Return a choice as plain text, which model files can hold."""
+    return None if choice is None else choice.value
+
+
+_COLUMNS = "Columns"
+_MODEL = "Model"
+
+TablePath = Annotated[
+    Path,
+    typer.Argument(
+        metavar="TABLE", help="A .csv, .tsv (also .gz), .parquet or .feather file."
+    ),
+]
+ModelPath = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="A model file, as fit writes it.")
+]
+GivenModel = Annotated[
+    Path | None,
+    typer.Option(
+        "--model", "-m", help="Use this model instead of one fitted to the table itself."
+    ),
+]
+ModelOutput = Annotated[
+    Path, typer.Option("--output", "-o", help="The model file to write.")
+]
+TableOutput = Annotated[
+    Path,
+    typer.Option(
+        "--output", "-o", help="The table to write, by suffix; - for CSV on stdout."
+    ),
+]
+OptionalOutput = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="Also write the table, with scores and flags."),
+]
+PageOutput = Annotated[
+    Path, typer.Option("--output", "-o", help="The HTML file to write.")
+]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        "--target", "-t", help="Column of the labels; rows may lack one.", metavar="NAME"
+    ),
+]
+TestTarget = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        "-t",
+        help="Column of the labels, if it is not that of training.",
+        metavar="NAME",
+    ),
+]
+Unlabelled = Annotated[
+    str | None,
+    typer.Option(
+        help="Label that stands for no label, such as -1, beside missing cells.",
+        metavar="TEXT",
+    ),
+]
+Weight = Annotated[
+    str | None, typer.Option(help="Column of the weights of rows.", metavar="NAME")
+]
+Categorical = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Columns to take for categorical: A,B.",
+        metavar="NAMES",
+        rich_help_panel=_COLUMNS,
+    ),
+]
+Real = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Columns to take for real: A,B.", metavar="NAMES", rich_help_panel=_COLUMNS
+    ),
+]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Columns to leave out of the model: A,B.",
+        metavar="NAMES",
+        rich_help_panel=_COLUMNS,
+    ),
+]
+MissingMarks = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--na",
+        help="Further cells that are missing, beside empty ones, NA, NaN, ? and null.",
+        metavar="TEXTS",
+        rich_help_panel=_COLUMNS,
+    ),
+]
+AllowMissing = Annotated[
+    bool,
+    typer.Option(
+        "--allow-missing",
+        help="Take columns that the table lacks for missing in all rows.",
+        rich_help_panel=_COLUMNS,
+    ),
+]
+Components = Annotated[
+    str | None,
+    typer.Option(
+        help="Components (of each class): a number, or several to choose from, 1,2,4.",
+        metavar="NUMBERS",
+        rich_help_panel=_MODEL,
+    ),
+]
+CovarianceType = Annotated[
+    Covariance | None,
+    typer.Option(
+        help="Covariance within a component; full by default.", rich_help_panel=_MODEL
+    ),
+]
+ObjectiveName = Annotated[
+    Objective | None,
+    typer.Option(
+        help="What training maximises; hybrid by default.", rich_help_panel=_MODEL
+    ),
+]
+Tradeoff = Annotated[
+    float | None,
+    typer.Option(
+        help="Weight of the discriminative term; 10 by default.", rich_help_panel=_MODEL
+    ),
+]
+Calibrate = Annotated[
+    bool,
+    typer.Option(
+        "--calibrate",
+        help="Correct the probabilities by cross-validation.",
+        rich_help_panel=_MODEL,
+    ),
+]
+Tune = Annotated[
+    bool,
+    typer.Option(
+        "--tune",
+        help="Choose components, covariance and tradeoff by cross-validation, as far as "
+        "they are not given.",
+        rich_help_panel=_MODEL,
+    ),
+]
+Seed = Annotated[int, typer.Option(help="Seed of all that is random.")]
+Jobs = Annotated[int | None, typer.Option(help="Threads; processes with --tune.")]
+ChunkRows = Annotated[int, typer.Option(min=1, help="Rows that are in memory at a time.")]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print the result as one JSON object.")
+]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Say nothing but errors and results.")
+]

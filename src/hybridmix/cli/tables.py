@@ -1,0 +1,314 @@
+"""Reading tables from files, chunk by chunk."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+from io import TextIOWrapper
+from itertools import dropwhile, islice
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hybridmix.cli.cells import Column, TextColumn, TypedColumn, kind_of_type
+
+TEXT_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+TYPED_SUFFIXES = (".parquet", ".feather")
+_SEPARATORS = ",;\t|"
+CHUNK_ROWS = 20_000
+# Lines of a file that tell how it writes fractions.
+_SNIFFED_LINES = 200
+
+
+class InputError(ValueError):
+    """A file, a column or an option that cannot be used; one line tells why."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some rows of a file.
+
+    Attributes
+    ----------
+    start : int
+        Number of rows before these.
+    columns : dict of str to Column
+        In the order of the file.
+    share_read : float
+        Share of the file that is read, with these rows.
+    """
+
+    start: int
+    columns: dict[str, Column]
+    share_read: float
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(next(iter(self.columns.values())))
+
+
+class Table:
+    """A file with a table; subclasses know the format.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    names : list of str
+        The columns.
+    separator, decimal : str
+        How text files separate cells, and write fractions.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.separator, self.decimal = ",", "."
+        self.names = self._read_names()
+        if not self.names:
+            raise InputError(f"{path} has no columns.")
+        repeated = [name for name, n in Counter(self.names).items() if n > 1]
+        if repeated:
+            raise InputError(
+                f"{path} has several columns of the name {repeated[0]!r}; rename all but "
+                "one."
+            )
+
+    def _read_names(self) -> list[str]:
+        raise NotImplementedError
+
+    def _read_chunks(self, n_rows: int) -> Iterator[Chunk]:
+        raise NotImplementedError
+
+    def chunks(self, n_rows: int) -> Iterator[Chunk]:
+        """Read the rows, so many at a time."""
+        is_empty = True
+        for chunk in self._read_chunks(n_rows):
+            is_empty = False
+            yield chunk
+        if is_empty:
+            raise InputError(f"{self.path} has no rows below its header.")
+
+    def given_kind(self, name: str) -> str | None:
+        """Return the kind of a column if the format tells it."""
+        return None
+
+    @cached_property
+    def whole_with_holes(self) -> set[str]:
+        """Columns whose type has no room for the fractions that fill their holes."""
+        return set()
+
+    def check_column(self, name: str, option: str) -> None:
+        """Raise InputError unless there is such a column."""
+        if name not in self.names:
+            raise InputError(f"{option}: {no_column(name, self.names, self.path)}")
+
+
+class TextTable(Table):
+    """A CSV or TSV file, perhaps compressed."""
+
+    @contextmanager
+    def _opened(self) -> Iterator[tuple[TextIOWrapper, BinaryIO]]:
+        """Open the text, and the bytes of the file below it."""
+        with open(self.path, "rb") as raw:
+            is_packed = self.path.suffix.lower() == ".gz"
+            stream = gzip.GzipFile(fileobj=raw) if is_packed else raw
+            # Spreadsheets begin their files by a mark of the encoding.
+            text = TextIOWrapper(cast(BinaryIO, stream), encoding="utf-8-sig", newline="")
+            yield text, raw
+
+    def _read_names(self) -> list[str]:
+        with self._opened() as (text, _), self._explaining(None):
+            lines = list(islice(text, _SNIFFED_LINES))
+        lines = list(dropwhile(str.isspace, lines))
+        if not lines:
+            raise InputError(f"{self.path} is empty.")
+        is_tabbed = ".tsv" in self.path.suffixes
+        self.separator = "\t" if is_tabbed else _sniffed_separator(lines[0])
+        self.decimal = _sniffed_decimal(lines[1:], self.separator)
+        with self._explaining(None):
+            header = next(csv.reader(lines, delimiter=self.separator, strict=True))
+        return [name.strip() for name in header]
+
+    def _read_chunks(self, n_rows: int) -> Iterator[Chunk]:
+        size = max(self.path.stat().st_size, 1)
+        start = 0
+        with self._opened() as (text, raw):
+            rows = self._rows(text)
+            while block := list(islice(rows, n_rows)):
+                columns: dict[str, Column] = {
+                    name: TextColumn(list(cells), self.decimal)
+                    for name, cells in zip(
+                        self.names, zip(*block, strict=True), strict=True
+                    )
+                }
+                yield Chunk(start, columns, raw.tell() / size)
+                start += len(block)
+
+    def _rows(self, text: TextIOWrapper) -> Iterator[list[str]]:
+        reader = csv.reader(text, delimiter=self.separator, strict=True)
+        with self._explaining(reader):
+            rows = filter(None, reader)  # without blank lines
+            next(rows)
+            for row in rows:
+                if len(row) != len(self.names):
+                    raise InputError(
+                        f"{self.path}, line {reader.line_num}: {len(row)} cells, but the "
+                        f"header has {len(self.names)}."
+                    )
+                yield row
+
+    @contextmanager
+    def _explaining(self, reader: Any) -> Iterator[None]:
+        """Say where a file is broken, and what to do."""
+        try:
+            yield
+        except UnicodeDecodeError as error:
+            line = 0 if reader is None else reader.line_num
+            raise InputError(
+                f"{self.path}, after line {line}: byte 0x{error.object[error.start]:02x} "
+                "is not UTF-8. Convert the file, such as by iconv -f ISO-8859-1 -t UTF-8."
+            ) from error
+        except csv.Error as error:
+            line = 1 if reader is None else reader.line_num
+            raise InputError(f"{self.path}, line {line}: {error}.") from error
+        except (EOFError, gzip.BadGzipFile) as error:
+            raise InputError(f"{self.path} is no whole gzip file: {error}") from error
+
+
+class TypedTable(Table):
+    """A Parquet or Feather file."""
+
+    def _schema(self) -> pa.Schema:
+        with self._explaining():
+            if self.path.suffix.lower() == ".parquet":
+                return pq.read_schema(self.path)
+            with pa.memory_map(str(self.path)) as stream:
+                return pa.ipc.open_file(stream).schema
+
+    def _read_names(self) -> list[str]:
+        self._types = {field.name: field.type for field in self._schema()}
+        return list(self._schema().names)
+
+    def given_kind(self, name: str) -> str | None:
+        """Return the kind that the type of a column tells."""
+        dtype = self._types[name]
+        if pa.types.is_dictionary(dtype):
+            dtype = dtype.value_type
+            return "categorical" if kind_of_type(dtype) == "real" else kind_of_type(dtype)
+        return kind_of_type(dtype)
+
+    @cached_property
+    def whole_with_holes(self) -> set[str]:
+        """Columns whose type has no room for the fractions that fill their holes."""
+        whole = [
+            name for name, dtype in self._types.items() if pa.types.is_integer(dtype)
+        ]
+        found: set[str] = set()
+        for batch, _ in self._batches(100_000):
+            found |= {name for name in whole if batch.column(name).null_count}
+        return found
+
+    def _read_chunks(self, n_rows: int) -> Iterator[Chunk]:
+        start = 0
+        for batch, share in self._batches(n_rows):
+            columns: dict[str, Column] = {
+                name: TypedColumn(_plain(array))
+                for name, array in zip(self.names, batch.columns, strict=True)
+            }
+            yield Chunk(start, columns, share)
+            start += batch.num_rows
+
+    def _batches(self, n_rows: int) -> Iterator[tuple[pa.RecordBatch, float]]:
+        """Read batches of rows that are not empty, with the share that is read."""
+        with self._explaining():
+            if self.path.suffix.lower() == ".parquet":
+                file = pq.ParquetFile(self.path)
+                total, done = max(file.metadata.num_rows, 1), 0
+                for batch in file.iter_batches(batch_size=n_rows):
+                    done += batch.num_rows
+                    if batch.num_rows:
+                        yield batch, done / total
+                return
+            with pa.memory_map(str(self.path)) as stream:
+                reader = pa.ipc.open_file(stream)
+                total = reader.num_record_batches
+                for number in range(total):
+                    batch = reader.get_batch(number)
+                    for first in range(0, batch.num_rows, n_rows):
+                        yield batch.slice(first, n_rows), (number + 1) / total
+
+    @contextmanager
+    def _explaining(self) -> Iterator[None]:
+        try:
+            yield
+        except pa.ArrowInvalid as error:
+            kind = self.path.suffix.lstrip(".")
+            raise InputError(f"{self.path} is no {kind} file: {error}") from error
+
+
+def open_table(path: Path) -> Table:
+    """Open a file by its suffix."""
+    name = path.name.lower()
+    if not path.exists():
+        raise InputError(f"{path}: there is no such file.")
+    if name.endswith(TEXT_SUFFIXES):
+        return TextTable(path)
+    if name.endswith(TYPED_SUFFIXES):
+        return TypedTable(path)
+    raise InputError(unknown_format(path))
+
+
+def unknown_format(path: Path) -> str:
+    """Say which formats there are."""
+    known = ", ".join(TEXT_SUFFIXES + TYPED_SUFFIXES)
+    return f"{path}: the format is told by the suffix, which must be one of {known}."
+
+
+def no_column(name: str, names: list[str], where: Any) -> str:
+    """Say that a column is not there, and which one may be meant."""
+    folded = {other.lower(): other for other in names}
+    close = [folded[word] for word in get_close_matches(name.lower(), folded, n=3)]
+    hint = f"Did you mean {', '.join(map(repr, close))}?" if close else ""
+    if not close:
+        listed = ", ".join(map(repr, names[:12])) + (", ..." if len(names) > 12 else "")
+        hint = f"The columns are {listed}."
+    return f"{where} has no column {name!r}. {hint}"
+
+
+def _sniffed_separator(header: str) -> str:
+    """Return what cuts the header into the most names."""
+
+    def n_names(separator: str) -> int:
+        try:
+            return len(next(csv.reader([header], delimiter=separator), []))
+        except csv.Error:
+            return 0
+
+    return max(_SEPARATORS, key=n_names)
+
+
+def _sniffed_decimal(lines: list[str], separator: str) -> str:
+    """Return a comma if the first lines write fractions so, and never with a point."""
+    if separator == ",":
+        return "."
+    cells = [cell.strip(' "\r\n') for line in lines for cell in line.split(separator)]
+    with_comma = any(re.fullmatch(r"[+-]?\d+,\d+", cell) for cell in cells)
+    with_point = any(re.fullmatch(r"[+-]?\d*\.\d+", cell) for cell in cells)
+    return "," if with_comma and not with_point else "."
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    """Replace dictionaries, which batches may differ in, and the newest kind of text."""
+    if pa.types.is_dictionary(array.type):
+        return array.dictionary_decode()
+    return array.cast(pa.string()) if str(array.type) == "string_view" else array

@@ -1,0 +1,180 @@
+"""Results in the form for the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from rich import box
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from hybridmix._typing import FloatArray
+from hybridmix.cli.columns import ColumnKind
+from hybridmix.cli.models import Model
+from hybridmix.cli.results import WorstRow
+
+_SHOWN_COLUMNS = 3
+_SHOWN_CATEGORIES = 6
+_SHOWN_CLASSES = 20
+
+
+def grid(
+    header: Sequence[str], rows: Iterable[Sequence[Any]], right: Collection[str] = ()
+) -> RichTable:
+    """Return a plain table, with some columns to the right."""
+    table = RichTable(box=box.SIMPLE_HEAD)
+    for name in header:
+        is_right = name in right
+        table.add_column(
+            Text(name), justify="right" if is_right else "left", no_wrap=is_right
+        )
+    for row in rows:
+        # Cells are data: brackets in them are no markup.
+        table.add_row(*(Text(str(cell)) for cell in row))
+    return table
+
+
+def column_table(kinds: Sequence[ColumnKind]) -> RichTable:
+    """Show what the columns of a table are taken for."""
+    rows = [
+        (
+            kind.name,
+            kind.kind,
+            kind.reason,
+            ", ".join(kind.examples),
+            f"{100 * kind.missing:.1f} %" if kind.missing else "",
+        )
+        for kind in kinds
+    ]
+    header = ("column", "type", "why", "examples", "missing")
+    return grid(header, rows, right=("missing",))
+
+
+def evaluation(values: dict[str, Any]) -> list[Any]:
+    """Show scores, and how often labels were predicted as which class."""
+    counted = f"{values['rows']} rows with a label, {values['unlabelled']} without"
+    scores = [
+        (name.replace("_", " "), f"{value:.4f}")
+        for name, value in values.items()
+        if isinstance(value, float)
+    ]
+    labels = values["classes"][:_SHOWN_CLASSES]
+    counts = values["confusion"][:_SHOWN_CLASSES, :_SHOWN_CLASSES].tolist()
+    rows = [(label, *row) for label, row in zip(labels, counts, strict=True)]
+    header = ("label", *(str(label) for label in labels))
+    return [
+        counted,
+        grid(("score", "value"), scores, right=("value",)),
+        "Labels in rows, predictions in columns:",
+        grid(header, rows, right=header[1:]),
+    ]
+
+
+def outliers(
+    worst: Sequence[WorstRow], scores: FloatArray, level: float
+) -> tuple[dict[str, Any], Any, Any]:
+    """Return the values and the form of rows of low typicality."""
+    names = list(worst[0].cells)[:_SHOWN_COLUMNS] if worst else []
+    rows = [
+        (
+            row.row,
+            f"{row.typicality:.1f}",
+            f"{np.exp(row.typicality):.1e}",
+            "yes" if row.typicality < level else "no",
+            *(row.cells[name] for name in names),
+        )
+        for row in worst
+    ]
+    header = ("row", "typicality", "probability", "outlier", *names)
+    n_flagged = int(np.sum(scores < level))
+    values = {
+        "rows": len(scores),
+        "outliers": n_flagged,
+        "threshold": float(np.exp(level)),
+        "worst": [asdict(row) for row in worst],
+    }
+    summary = f"{n_flagged} of {len(scores)} rows are outliers"
+    return values, summary, grid(header, rows, right=header[:3])
+
+
+def described(model: Model) -> dict[str, Any]:
+    """Return what a model is: options, columns, classes, components."""
+    estimator = model.estimator
+    defaults = type(estimator)().get_params()
+    options = {
+        name: value
+        for name, value in estimator.get_params(deep=False).items()
+        if repr(value) != repr(defaults[name])
+    }
+    columns = []
+    for j, (name, kind) in enumerate(zip(model.column_names, model.kinds, strict=True)):
+        categories = list(model.categories.get(j, ()))
+        columns.append({"name": name, "type": kind, "categories": categories})
+    values: dict[str, Any] = {
+        "class": type(estimator).__name__,
+        "options": {name: _plain(value) for name, value in options.items()},
+        "columns": columns,
+        "target": model.target,
+        "weight": model.weight,
+        "dropped": list(model.dropped),
+        "missing_marks": sorted(model.marks),
+        "converged": bool(estimator.converged_),
+    }
+    if model.is_classifier:
+        values["classes"] = [
+            {
+                "label": label,
+                "prior": prior,
+                "components": estimator.mixing_[estimator.component_classes_ == k],
+            }
+            for k, (label, prior) in enumerate(
+                zip(estimator.classes_.tolist(), estimator.class_prior_, strict=True)
+            )
+        ]
+    else:
+        values["components"] = estimator.mixing_
+    return values
+
+
+def inspection(values: dict[str, Any]) -> list[Any]:
+    """Show what `described` tells."""
+    options = ", ".join(f"{name}={value!r}" for name, value in values["options"].items())
+    lines = [f"{values['class']}({options})"]
+    lines += [f"{n}: {values[n]}" for n in ("target", "weight") if values[n] is not None]
+    if values["dropped"]:
+        lines.append(f"dropped: {', '.join(values['dropped'])}")
+    written = ", ".join(f"{name} {text}" for name, text in values["versions"].items())
+    lines.append(f"written by {written}")
+    columns = [
+        (column["name"], column["type"], _shortened(column["categories"]))
+        for column in values["columns"]
+    ]
+    if "classes" in values:
+        shares = [
+            (group["label"], f"{group['prior']:.3f}", _shares(group["components"]))
+            for group in values["classes"]
+        ]
+        groups = grid(("class", "share", "components"), shares, right=("share",))
+    else:
+        rows = [(k, f"{share:.3f}") for k, share in enumerate(values["components"])]
+        groups = grid(("component", "share"), rows, right=("share",))
+    table = grid(("column", "type", "categories"), columns)
+    return [*map(Text, lines), table, groups]
+
+
+def _shortened(values: Sequence[Any]) -> str:
+    more = f", ... ({len(values)})" if len(values) > _SHOWN_CATEGORIES else ""
+    return ", ".join(map(str, values[:_SHOWN_CATEGORIES])) + more
+
+
+def _shares(mixing: np.ndarray) -> str:
+    return ", ".join(f"{share:.3f}" for share in np.sort(mixing)[::-1])
+
+
+def _plain(value: Any) -> Any:
+    """Return an option in a form that JSON has."""
+    is_plain = isinstance(value, bool | int | float | str | list | tuple | dict)
+    return value if is_plain or value is None else repr(value)
