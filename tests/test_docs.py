@@ -3,11 +3,18 @@
 import importlib.util
 import re
 import runpy
+import shlex
 import sys
 import textwrap
+import tomllib
+from itertools import takewhile
 from pathlib import Path
 
+import matplotlib.pyplot as plt
+import numpy as np
 import pytest
+
+from hybridmix.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted(
@@ -18,10 +25,17 @@ PICTURES = sorted(
     for path in ROOT.glob("examples/*.py")
     if "import matplotlib" in path.read_text("utf-8") and path.stem != "figures"
 )
-BLOCK = re.compile(r"^```python *(?P<source>\S*)\n(?P<code>.*?)^```$", re.M | re.S)
+BLOCK = re.compile(
+    r"^```(?P<kind>python|sh|console|text output)(?: +(?P<source>\S+))?\n"
+    r"(?P<code>.*?)^```$",
+    re.M | re.S,
+)
 FENCE = re.compile(r"^```.*?^```$", re.M | re.S)
 LINK = re.compile(r"!?\[[^\]]*\]\(\s*<?([^)\s>]+)>?[^)]*\)")
 HEADING = re.compile(r"^#+ +(.*?) *#*$", re.M)
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+# Pages in whose place the site shows a file of the repository.
+STAND_IN = re.compile(r"# [^\n]+\n\nSee \[[^\]]+\]\(([^)]+)\)\.\n")
 
 
 def name_of(path):
@@ -29,10 +43,10 @@ def name_of(path):
 
 
 def blocks(page):
-    """Python blocks of a page: line, file that is quoted (or nothing), code."""
+    """Blocks that are checked: line, kind, file that is quoted (or None), text."""
     text = page.read_text(encoding="utf-8")
     return [
-        (text.count("\n", 0, m.start("code")), m["source"], m["code"])
+        (text.count("\n", 0, m.start("code")), m["kind"], m["source"], m["code"])
         for m in BLOCK.finditer(text)
     ]
 
@@ -44,23 +58,78 @@ def anchor_of(heading):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_code_on_pages_runs(page, monkeypatch, tmp_path):
-    """Blocks of one page share their names, in the order of the page."""
-    monkeypatch.chdir(ROOT)
+def test_code_on_pages_runs(page, monkeypatch, tmp_path, capsys):
+    """Blocks of one page share their names and a folder, in the order of the page."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     monkeypatch.setenv("MPLBACKEND", "Agg")
     namespace = {"__name__": "page"}
-    for line, source, code in blocks(page):
-        if source:
-            continue
-        # Empty lines in front make line numbers of errors those of the page.
-        exec(compile("\n" * line + code, str(page), "exec"), namespace)
+    printed = ""
+    for line, kind, source, code in blocks(page):
+        if kind == "python" and not source:
+            # Empty lines in front make line numbers of errors those of the page.
+            exec(compile("\n" * line + code, str(page), "exec"), namespace)
+            printed = capsys.readouterr().out
+        elif kind in {"sh", "console"}:
+            for words, shown in commands(code, kind):
+                fails = run_command(words)
+                said = "".join(capsys.readouterr())
+                assert fails == shown.startswith("hybridmix: error:"), said
+                assert " ".join(shown.split()) in " ".join(said.split())
+        elif kind == "text output":
+            assert_alike(printed, code)
+    plt.close("all")
+
+
+def commands(code, kind):
+    """Commands of a block, as words; in a console, with the output that is shown."""
+    code = code.replace("\\\n", " ")
+    if kind == "console":
+        code = code.removeprefix("$ ")
+    for part in code.split("\n$ " if kind == "console" else "\n"):
+        line, _, shown = part.partition("\n")
+        # What a pipe leads to is not ours.
+        words = list(
+            takewhile(lambda word: word != "|", shlex.split(line, comments=True))
+        )
+        if words:
+            yield words, shown
+
+
+def run_command(words):
+    """Run what is ours, and tell whether it fails; see that what is named exists."""
+    match words:
+        case ["hybridmix", "demo", *arguments]:
+            return main(["demo", "--quick", *arguments]) != 0
+        case ["hybridmix", *arguments]:
+            return main(arguments) != 0
+        case ["make", *targets]:
+            rules = (ROOT / "Makefile").read_text(encoding="utf-8")
+            assert set(targets) <= set(re.findall(r"^([a-z]+):", rules, re.M))
+        case ["pip", "install", package]:
+            name, _, extras = package.rstrip("]").partition("[")
+            assert name in {"hybridmix", "."}
+            with open(ROOT / "pyproject.toml", "rb") as file:
+                known = tomllib.load(file)["project"]["optional-dependencies"]
+            assert set(filter(None, extras.split(","))) <= set(known)
+        case _:
+            pytest.fail(f"cannot check: {shlex.join(words)}")
+    return False
+
+
+def assert_alike(printed, shown):
+    """Words are the same; numbers differ as little as they do between machines."""
+    printed, shown = (" ".join(text.split()) for text in (printed, shown))
+    assert NUMBER.sub("#", printed) == NUMBER.sub("#", shown)
+    numbers = [list(map(float, NUMBER.findall(text))) for text in (printed, shown)]
+    np.testing.assert_allclose(*numbers, rtol=0.05, atol=0.02)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_quotes_are_true(page):
-    for line, source, code in blocks(page):
+    for line, _, source, code in blocks(page):
         if source:
             quoted = textwrap.dedent(code)
             whole = (ROOT / source).read_text(encoding="utf-8")
@@ -83,12 +152,23 @@ def test_relative_links_exist(page):
 
 
 def test_pages_can_be_found_from_the_index():
+    """By links that work on GitHub, too; the tables of contents are seen to by Sphinx."""
     index = ROOT / "docs" / "index.md"
-    linked = {
-        (index.parent / target.partition("#")[0]).resolve()
-        for target in LINK.findall(index.read_text(encoding="utf-8"))
-    }
-    assert {page for page in PAGES if page.parent == index.parent} - {index} <= linked
+    linked = set(targets(index))
+    for page in PAGES:
+        if page.is_relative_to(index.parent) and page != index:
+            stands_in = STAND_IN.fullmatch(page.read_text(encoding="utf-8"))
+            wanted = (page.parent / stands_in[1]).resolve() if stands_in else page
+            assert wanted in linked, name_of(page)
+
+
+def targets(page):
+    """Files that a page links to."""
+    text = page.read_text(encoding="utf-8")
+    return [
+        (page.parent / target.partition("#")[0]).resolve()
+        for target in LINK.findall(text)
+    ]
 
 
 def run_example(name, monkeypatch, *arguments):
@@ -99,22 +179,8 @@ def run_example(name, monkeypatch, *arguments):
     return runpy.run_path(str(path), run_name="__main__")
 
 
-def test_demo(monkeypatch, capsys):
-    run_example("demo.py", monkeypatch, "--quick")
-    printed = capsys.readouterr().out
-    assert "docs/index.md" in printed
-    assert max(map(len, printed.splitlines())) <= 96
-
-
-def test_demo_needs_no_extra():
-    path = ROOT / "examples" / "demo.py"
-    imported = re.findall(r"^(?:from|import) (\w+)", path.read_text("utf-8"), re.M)
-    assert not {"matplotlib", "pandas", "polars", "figures"} & set(imported)
-
-
 @pytest.mark.parametrize("path", PICTURES, ids=name_of)
 def test_examples_draw_pictures(path, monkeypatch, capsys, tmp_path):
-    pytest.importorskip("matplotlib")
     monkeypatch.setenv("MPLBACKEND", "Agg")
     monkeypatch.syspath_prepend(str(path.parent))
     figures = load_figures(monkeypatch)
