@@ -12,6 +12,7 @@ from hybridmix.estimators import (
     MixtureOutlierDetector,
 )
 from hybridmix.io import load, save
+from hybridmix.reporting import report
 
 __version__ = "0.1.0"
 
@@ -23,5 +24,6 @@ __all__ = [
     "MixtureOutlierDetector",
     "__version__",
     "load",
+    "report",
     "save",
 ]

@@ -19,6 +19,9 @@ from hybridmix.progress import announce
 
 _RATES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
+# As in scikit-learn's log_loss, so that no single row makes the mean what it likes.
+_LEAST_LOG = float(np.log(np.finfo(np.float64).eps))
+
 
 @dataclass(frozen=True)
 class FeatureImportance:
@@ -114,7 +117,8 @@ def feature_importance(classifier: Any, X: Any, y: Any) -> FeatureImportance:
         holes[:, list(hidden)] = True
         log_probabilities = classifier.predict_log_proba(punch_holes(X, holes))
         right = log_probabilities.argmax(axis=1) == labels
-        loss = -log_probabilities[np.arange(n_rows), labels].mean()
+        own = log_probabilities[np.arange(n_rows), labels]
+        loss = -np.maximum(own, _LEAST_LOG).mean()
         return float(loss), float(right.mean())
 
     log_loss, accuracy = quality([])

@@ -1,0 +1,408 @@
+"""Charts as inline SVG, for the report.
+
+They are drawn here and not by matplotlib, for four reasons: their colours follow the
+theme of the reader (light, dark, print), since they are CSS variables of the page; their
+text is text, at a size that a phone can show and that a screen reader can read; a curve
+takes a kilobyte or two; and the report needs nothing that the library does not need.
+
+Every chart is as wide as a phone in its own units and scales with the page. Series differ
+in dashes as well as in colour. All functions return HTML.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from hybridmix._typing import FloatArray
+from hybridmix.reporting.markup import element, number, tick_texts
+
+WIDTH, HEIGHT = 360, 240
+# Series after these would look like others.
+MAX_SERIES = 6
+_RIGHT, _TOP, _BOTTOM = 12, 26, 42
+# More points than this cannot be told apart at this size.
+_MAX_POINTS = 200
+_LEVELS = 5
+
+
+@dataclass(frozen=True)
+class Series:
+    """A line of a chart.
+
+    Attributes
+    ----------
+    name : str
+        For the legend.
+    x, y : array-like of shape (n,)
+        Points, from left to right.
+    deviation : array-like of shape (n,) or None
+        Half the height of a band around the line.
+    weights : array-like of shape (n,) or None
+        What the sizes of the marks tell.
+    """
+
+    name: str
+    x: Any
+    y: Any
+    deviation: Any = None
+    weights: Any = None
+
+
+@dataclass(frozen=True)
+class _Plane:
+    """Maps values to places of the picture."""
+
+    x_limits: tuple[float, float]
+    y_limits: tuple[float, float]
+    whole_x: bool = False
+
+    @cached_property
+    def y_ticks(self) -> dict[float, str]:
+        """Ticks of the y axis and what is written at them."""
+        values = ticks(*self.y_limits)
+        return dict(zip(values, tick_texts(values), strict=True))
+
+    @cached_property
+    def left(self) -> float:
+        """Where the y axis stands: beside its longest number."""
+        return 14.0 + 7.0 * max(map(len, self.y_ticks.values()), default=2)
+
+    def x(self, values: Any) -> FloatArray:
+        low, high = self.x_limits
+        inner = WIDTH - self.left - _RIGHT
+        return self.left + inner * (np.asarray(values, dtype=float) - low) / (high - low)
+
+    def y(self, values: Any) -> FloatArray:
+        low, high = self.y_limits
+        inner = HEIGHT - _TOP - _BOTTOM
+        shares = (np.asarray(values, dtype=float) - low) / (high - low)
+        return HEIGHT - _BOTTOM - inner * shares
+
+    def axes(self, x_label: str, y_label: str) -> str:
+        """Draw grid, ticks and labels."""
+        parts, left = [], _place(self.left)
+        for tick, text in self.y_ticks.items():
+            place = _place(self.y(tick))
+            parts.append(
+                f'<path class="grid" d="M{left} {place}H{WIDTH - _RIGHT}"/>'
+                f'<text x="{left}" dx="-6" y="{place}" dy="4" class="end">{text}</text>'
+            )
+        bottom = HEIGHT - _BOTTOM
+        values = ticks(*self.x_limits, whole=self.whole_x)
+        for tick, text in zip(values, tick_texts(values), strict=True):
+            place = _place(self.x(tick))
+            parts.append(
+                f'<path class="axis" d="M{place} {bottom}v4"/>'
+                f'<text x="{place}" y="{bottom + 17}" class="middle">{text}</text>'
+            )
+        parts.append(f'<path class="axis" d="M{left} {bottom}H{WIDTH - _RIGHT}"/>')
+        centre = _place((self.left + WIDTH - _RIGHT) / 2)
+        parts.append(
+            f'<text x="{centre}" y="{HEIGHT - 6}" class="middle label">'
+            f"{escape(x_label)}</text>"
+        )
+        # Above the axis, where it is read without turning the head.
+        parts.append(f'<text x="2" y="11" class="label">{escape(y_label)}</text>')
+        return "".join(parts)
+
+
+def ticks(
+    low: float, high: float, *, n_most: int = 6, whole: bool = False
+) -> list[float]:
+    """Return round numbers between two limits, with equal steps of 1, 2 or 5."""
+    span = high - low
+    magnitude = 10.0 ** math.floor(math.log10(span / n_most))
+    magnitude = max(magnitude, 1.0) if whole else magnitude
+    step = next(
+        magnitude * factor
+        for factor in (1, 2, 5, 10, 20)
+        if span / (magnitude * factor) <= n_most
+    )
+    # A little beyond the limits, since they may be ticks that were computed otherwise.
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    # Without the rounding, 3 * 0.1 would show its error.
+    return [float(f"{k * step:.12g}") for k in range(first, last + 1)]
+
+
+def line_chart(
+    series: Sequence[Series],
+    *,
+    description: str,
+    x_label: str,
+    y_label: str,
+    x_limits: tuple[float, float] | None = None,
+    y_limits: tuple[float, float] | None = None,
+    whole_x: bool = False,
+    diagonal: bool = False,
+    steps: bool = False,
+    lines: bool = True,
+    markers: bool = False,
+) -> str:
+    """Draw lines, with a legend if there are several.
+
+    Parameters
+    ----------
+    series : sequence of Series
+        At most `MAX_SERIES` of them.
+    description : str
+        What a screen reader says.
+    x_label, y_label : str
+        Of the axes.
+    x_limits, y_limits : tuple of float or None
+        Ends of the axes; None for the range of the values.
+    whole_x : bool
+        Whether x counts something.
+    diagonal : bool
+        Draw the line of equal values.
+    steps : bool
+        Go from point to point in steps, along x first.
+    lines, markers : bool
+        Connect the points; mark them.
+    """
+    plane = _Plane(
+        x_limits or _limits(np.concatenate([np.ravel(s.x) for s in series])),
+        y_limits or _limits(np.concatenate([np.ravel(s.y) for s in series])),
+        whole_x,
+    )
+    parts = [plane.axes(x_label, y_label)]
+    if diagonal:
+        low = max(plane.x_limits[0], plane.y_limits[0])
+        high = min(plane.x_limits[1], plane.y_limits[1])
+        ends = _points(plane, np.array([low, high]), np.array([low, high]))
+        parts.append(f'<path class="reference" d="M{"L".join(ends)}"/>')
+    for place, one in enumerate(series):
+        parts.append(_drawn(plane, one, place, steps, lines, markers))
+    picture = _svg("".join(parts), description)
+    return picture + (_legend(series) if len(series) > 1 else "")
+
+
+def histogram(
+    values: FloatArray,
+    *,
+    description: str,
+    x_label: str,
+    threshold: float | None = None,
+    threshold_name: str = "threshold",
+) -> str:
+    """Draw how often values occur, and a threshold if there is one."""
+    counts, edges = binned(values)
+    ends = edges if threshold is None else np.append(edges, threshold)
+    plane = _Plane(
+        _limits(ends, margin=0.02), (0.0, max(float(counts.max()), 1.0) * 1.05)
+    )
+    parts = [plane.axes(x_label, "rows")]
+    bottom = _place(plane.y(0.0))
+    for count, left, right in zip(counts, edges[:-1], edges[1:], strict=True):
+        if count == 0:
+            continue
+        x, top = plane.x([left, right]), _place(plane.y(count))
+        parts.append(
+            f'<path class="bin" d="M{_place(x[0])} {bottom}V{top}H{_place(x[1])}'
+            f'V{bottom}z"><title>{number(left)} to {number(right)}: {count} rows'
+            "</title></path>"
+        )
+    if threshold is not None:
+        across = _place(plane.x(threshold))
+        # The name is written where there is more room.
+        is_left = float(plane.x(threshold)) < WIDTH / 2
+        side = "start" if is_left else "end"
+        parts.append(
+            f'<path class="threshold" d="M{across} {_TOP - 12}V{bottom}"/>'
+            f'<text x="{across}" dx="{4 if is_left else -4}" y="{_TOP - 4}" '
+            f'class="{side}">{escape(threshold_name)}</text>'
+        )
+    return _svg("".join(parts), description)
+
+
+def heat_map(
+    shares: FloatArray,
+    row_names: Sequence[str],
+    *,
+    description: str,
+    x_label: str,
+    x_ends: tuple[str, str],
+) -> str:
+    """Draw shares between 0 and 1 as shaded cells, in levels of a fifth.
+
+    Parameters
+    ----------
+    shares : ndarray of shape (r, c)
+        What the shades tell.
+    row_names : sequence of str
+        Names of the rows.
+    description : str
+        What a screen reader says.
+    x_label : str
+        What goes from left to right.
+    x_ends : tuple of str
+        Names of the first and the last column of cells.
+    """
+    left, cell_height = 118, 15
+    n_rows, n_columns = shares.shape
+    cell_width = (WIDTH - left - 4) / n_columns
+    bottom = n_rows * cell_height + 4
+    levels = np.ceil(shares * _LEVELS - 1e-9).astype(int)
+    parts = [
+        f'<rect class="frame" x="{left}" y="4" width="{WIDTH - left - 4}" '
+        f'height="{n_rows * cell_height}"/>'
+    ]
+    for level in range(1, _LEVELS + 1):
+        # One path for all cells of a level takes a fifth of the space of rectangles.
+        path = "".join(
+            f"M{_place(left + k * cell_width)} {4 + row * cell_height}"
+            f"h{_place(cell_width)}v{cell_height}h-{_place(cell_width)}z"
+            for row, k in np.argwhere(levels == level)
+        )
+        if path:
+            parts.append(f'<path class="shade{level}" d="{path}"/>')
+    for row, name in enumerate(row_names):
+        parts.append(
+            f'<text x="{left - 6}" y="{4 + (row + 0.5) * cell_height}" dy="4" '
+            f'class="end"><title>{escape(name)}</title>'
+            f"{escape(shortened(name, 15))}</text>"
+        )
+    parts.append(
+        f'<text x="{left}" y="{bottom + 13}">{escape(x_ends[0])}</text>'
+        f'<text x="{WIDTH - 4}" y="{bottom + 13}" class="end">{escape(x_ends[1])}</text>'
+        f'<text x="{(left + WIDTH) / 2}" y="{bottom + 13}" class="middle label">'
+        f"{escape(x_label)}</text>"
+    )
+    return _svg("".join(parts), description, height=bottom + 18) + _shade_legend()
+
+
+def bar(share: float) -> str:
+    """Draw a bar for a cell of a table; the number stands beside it."""
+    width = _place(100.0 * min(max(share, 0.0), 1.0))
+    return (
+        '<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" '
+        f'aria-hidden="true"><rect width="{width}" height="10"/></svg>'
+    )
+
+
+def spark_histogram(counts: Sequence[float], description: str) -> str:
+    """Draw a histogram of the size of a word."""
+    most = max(*counts, 1)
+    width = 80 / len(counts)
+    path = "".join(
+        f"M{_place(k * width)} 20v-{_place(max(19 * count / most, 0.8))}"
+        f"h{_place(width * 0.86)}V20z"
+        for k, count in enumerate(counts)
+        if count
+    )
+    return (
+        f'<svg class="spark" viewBox="0 0 80 20" role="img" aria-label='
+        f'"{escape(description)}"><path d="{path}"/></svg>'
+    )
+
+
+def binned(values: FloatArray, n_most: int = 40) -> tuple[np.ndarray, FloatArray]:
+    """Count finite values in bins of equal width, more of them for more values."""
+    n_bins = int(np.clip(2 * len(values) ** (1 / 3) + 1, 5, n_most))
+    low, high = float(values.min()), float(values.max())
+    if high - low <= 1e-9 * max(abs(low), abs(high)):
+        # Bins need a width, and a constant has none.
+        margin = abs(low) / 2 or 0.5
+        low, high = low - margin, high + margin
+    # Halves, since the range of the largest floats is infinite.
+    counts, edges = np.histogram(values / 2.0, n_bins, (low / 2.0, high / 2.0))
+    return counts, 2.0 * edges
+
+
+def shortened(text: str, length: int) -> str:
+    """Cut a text that is too long, in its middle, where names differ least."""
+    if len(text) <= length:
+        return text
+    end = (length - 1) // 2
+    return f"{text[: length - 1 - end]}…{text[len(text) - end :]}"
+
+
+def _drawn(
+    plane: _Plane, series: Series, place: int, steps: bool, lines: bool, markers: bool
+) -> str:
+    x, y = np.asarray(series.x, dtype=float), np.asarray(series.y, dtype=float)
+    deviation = None if series.deviation is None else np.asarray(series.deviation)
+    if len(x) > _MAX_POINTS:
+        kept = np.unique(np.linspace(0, len(x) - 1, _MAX_POINTS).round().astype(int))
+        x, y = x[kept], y[kept]
+        deviation = None if deviation is None else deviation[kept]
+    kind = f"s{place % MAX_SERIES}"
+    parts = []
+    if deviation is not None:
+        low, high = (np.clip(v, *plane.y_limits) for v in (y - deviation, y + deviation))
+        outline = _points(plane, np.append(x, x[::-1]), np.append(high, low[::-1]))
+        parts.append(f'<path class="band {kind}" d="M{"L".join(outline)}z"/>')
+    points = _points(plane, x, y)
+    if steps:
+        path = f"M{points[0]}" + "".join(
+            f"H{point.split()[0]}V{point.split()[1]}" for point in points[1:]
+        )
+    else:
+        path = f"M{'L'.join(points)}"
+    if lines:
+        parts.append(f'<path class="line {kind}" d="{path}"/>')
+    if markers or len(points) == 1:
+        radii = np.full(len(x), 3.0)
+        if series.weights is not None:
+            weights = np.asarray(series.weights, dtype=float)
+            radii = 2.0 + 5.0 * np.sqrt(weights / weights.max())
+        for point, value_x, value_y, radius in zip(points, x, y, radii, strict=True):
+            cx, cy = point.split()
+            parts.append(
+                f'<circle class="{kind}" cx="{cx}" cy="{cy}" r="{_place(radius)}"><title>'
+                f"{escape(series.name)}: {number(value_x)}, {number(value_y)}"
+                "</title></circle>"
+            )
+    return "".join(parts)
+
+
+def _points(plane: _Plane, x: FloatArray, y: FloatArray) -> list[str]:
+    return [
+        f"{_place(a)} {_place(b)}" for a, b in zip(plane.x(x), plane.y(y), strict=True)
+    ]
+
+
+def _place(value: Any) -> str:
+    """Write a coordinate; a tenth of a unit is less than a pixel."""
+    return f"{float(value):.1f}".removesuffix(".0")
+
+
+def _limits(values: FloatArray, margin: float = 0.05) -> tuple[float, float]:
+    finite = values[np.isfinite(values)]
+    low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
+    # Ticks of a range that rounding has made would all look the same.
+    room = max(margin * (high - low), 1e-6 * max(abs(low), abs(high))) or 0.5
+    return low - room, high + room
+
+
+def _svg(content: str, description: str, height: float = HEIGHT) -> str:
+    return (
+        f'<svg class="chart" viewBox="0 0 {WIDTH} {_place(height)}" role="img" '
+        f'aria-label="{escape(description)}">{content}</svg>'
+    )
+
+
+def _legend(series: Sequence[Series]) -> str:
+    entries = [
+        f'<svg viewBox="0 0 34 10" aria-hidden="true"><path class="line s{place}" '
+        f'd="M1 5H33"/></svg>{escape(one.name)}'
+        for place, one in enumerate(series)
+    ]
+    items = "".join(element("li", entry) for entry in entries)
+    return element("ul", items, class_="legend")
+
+
+def _shade_legend() -> str:
+    items = "".join(
+        '<li><svg viewBox="0 0 14 10" aria-hidden="true"><rect class="frame" width="14" '
+        f'height="10"/><rect class="shade{level}" width="14" height="10"/></svg>'
+        f"{'none' if level == 0 else f'to {100 * level // _LEVELS} %'}</li>"
+        for level in range(_LEVELS + 1)
+    )
+    return element("ul", items, class_="legend")

@@ -1,0 +1,166 @@
+"""The report as a document."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from hybridmix.progress import announce
+from hybridmix.reporting.markup import element
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report on a fitted model.
+
+    Shows itself in notebooks.
+
+    Attributes
+    ----------
+    title : str
+        Its title.
+    html : str
+        A whole page, which needs no other file and no network.
+    """
+
+    title: str
+    html: str
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the page to a file; the file is replaced at once or not at all.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file, such as ``"report.html"``.
+        """
+        from hybridmix.io import replacing
+
+        with replacing(path) as stream:
+            stream.write(self.html.encode("utf-8"))
+
+    def __repr__(self) -> str:
+        return f"Report(title={self.title!r}, {len(self.html) / 1000:.0f} kB)"
+
+    def _repr_html_(self) -> str:
+        # A frame of its own keeps the styles of page and notebook apart. Within it, links
+        # would lead to anchors of the notebook if the base were not said.
+        framed = self.html.replace("<head>", '<head>\n<base href="about:srcdoc">', 1)
+        return (
+            f'<iframe title="{escape(self.title)}" srcdoc="{escape(framed)}" '
+            'sandbox width="100%" height="800" style="border:0"></iframe>'
+        )
+
+
+def report(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    title: str | None = None,
+    cv: int = 5,
+    baselines: bool = True,
+    random_state: int = 0,
+) -> Report:
+    """Write a report on a fitted model and its table.
+
+    It shows the table, the quality of the model on held-out rows beside other models,
+    calibration, what missing features cost, components, unusual rows and why they are,
+    and which columns carry the decision.
+
+    Parameters
+    ----------
+    model : HybridMixtureClassifier, HybridMixtureClassifierCV, MixtureDensity, \
+MixtureImputer or MixtureOutlierDetector
+        A fitted model.
+    X : array-like or data frame of shape (n, d)
+        The table, as a rule that of training.
+    y : array-like of shape (n,), default=None
+        Labels, for classifiers; they may be missing. Without them there is no
+        cross-validation.
+    title : str or None, default=None
+        Title of the page; None for the name of the model.
+    cv : int, default=5
+        Folds of the labelled rows. The model is trained anew for each of them.
+    baselines : bool, default=True
+        Whether to compare with logistic regression, boosted trees and the most frequent
+        class, on the same folds.
+    random_state : int, default=0
+        Seed of the folds and of whatever else is drawn.
+
+    Returns
+    -------
+    report : Report
+        Shows itself in notebooks; ``save`` writes a file.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from hybridmix import HybridMixtureClassifier
+    >>> from hybridmix.reporting import report
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = HybridMixtureClassifier().fit(X, y)
+    >>> report(model, X, y, title="Iris", cv=2, baselines=False).title
+    'Iris'
+    """
+    # Imported here, so that the library itself loads fast.
+    from hybridmix.estimators.training import check_number
+    from hybridmix.reporting.findings import Findings
+    from hybridmix.reporting.sections import SECTIONS
+    from hybridmix.reporting.subject import Subject
+    from hybridmix.reporting.validation import cross_validated, obstacle
+
+    check_number("cv", cv, 2, whole=True)
+    check_number("random_state", random_state, 0, whole=True)
+    subject = Subject.of(model, X, y, cv, baselines, random_state)
+    title = title or f"Report on a {type(subject.model).__name__}"
+    problem, validation = None, None
+    if subject.has_classes:
+        problem = obstacle(subject)
+        validation = None if problem else cross_validated(subject)
+    findings = Findings(subject, validation, problem)
+    written = []
+    for place, section in enumerate(SECTIONS):
+        announce("report", place, len(SECTIONS), section.title)
+        content = section.content(findings)
+        if content is not None:
+            written.append((section.anchor, section.title, content))
+    announce("report", len(SECTIONS), len(SECTIONS))
+    return Report(title, page(title, written))
+
+
+def page(title: str, sections: list[tuple[str, str, str]]) -> str:
+    """Put sections, each with its anchor, title and content, into a page."""
+    from importlib.resources import files
+
+    style = (files("hybridmix.reporting") / "style.css").read_text("utf-8")
+    links = "".join(
+        element("li", element("a", escape(name), href=f"#{anchor}"))
+        for anchor, name, _ in sections
+    )
+    contents = element(
+        "nav", element("ol", links, class_="contents"), aria_label="Contents"
+    )
+    body = "".join(
+        element(
+            "section",
+            element("h2", escape(name), id=f"{anchor}-title") + content,
+            id=anchor,
+            aria_labelledby=f"{anchor}-title",
+        )
+        for anchor, name, content in sections
+    )
+    # The policy makes sure that the page loads nothing, whatever a table holds.
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
+        "style-src 'unsafe-inline'; img-src data:\">\n"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        '<link rel="icon" href="data:,">\n'
+        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
+        f"<header>{element('h1', escape(title))}</header>\n{contents}\n"
+        f"<main>\n{body}\n</main>\n</body>\n</html>\n"
+    )

@@ -1,0 +1,191 @@
+"""Pieces of HTML that the sections of the report share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+NONE = "\N{EN DASH}"
+_MINUS = "\N{MINUS SIGN}"
+_SHORT_NAME = 20
+
+
+@dataclass(frozen=True)
+class Markup:
+    """Text that is HTML already and must not be escaped.
+
+    Attributes
+    ----------
+    html : str
+        The HTML.
+    attributes : str
+        Attributes of the table cell that holds it.
+    """
+
+    html: str
+    attributes: str = ""
+
+
+def element(tag: str, content: str, **attributes: str) -> str:
+    """Put HTML into an element; ``class_`` and ``aria_label`` are written as in HTML."""
+    written = "".join(
+        f' {name.removesuffix("_").replace("_", "-")}="{escape(value)}"'
+        for name, value in attributes.items()
+    )
+    return f"<{tag}{written}>{content}</{tag}>"
+
+
+def paragraph(text: str) -> str:
+    """Make a paragraph of plain text."""
+    return element("p", escape(text))
+
+
+def note(text: str) -> str:
+    """Make a paragraph that says what was left out, and why."""
+    return element("p", escape(text), class_="note")
+
+
+def code(text: str) -> str:
+    """Make a block of code."""
+    return element("pre", element("code", escape(text)), tabindex="0")
+
+
+def heading(text: str) -> str:
+    """Make a heading within a section."""
+    return element("h3", escape(text))
+
+
+def figure(picture: str, caption: str) -> str:
+    """Put a picture and what it shows together."""
+    return element("figure", picture + element("figcaption", escape(caption)))
+
+
+def figures(pictures: Iterable[str]) -> str:
+    """Put figures side by side, as many as there is room for."""
+    return element("div", "".join(pictures), class_="figures")
+
+
+def table(
+    caption: str,
+    header: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    text_columns: Sequence[int] = (0,),
+    class_: str = "",
+) -> str:
+    """Make a table that scrolls sideways when there is no room for it.
+
+    Parameters
+    ----------
+    caption : str
+        What it shows.
+    header : sequence of str
+        Names of the columns.
+    rows : iterable of sequences
+        Cells, of which the first is text that names its row. Everything but `Markup` is
+        escaped.
+    text_columns : sequence of int
+        Columns of text, which stand at the left; numbers stand at the right.
+    class_ : str
+        Class of the table.
+    """
+    kinds = ["text" if k in text_columns else "number" for k in range(len(header))]
+    head = "".join(
+        f'<th scope="col" class="{kind}">{escape(name)}</th>'
+        for name, kind in zip(header, kinds, strict=True)
+    )
+    body = "".join(element("tr", "".join(_cells(row, kinds))) for row in rows)
+    content = (
+        element("caption", element("span", escape(caption)))
+        + element("thead", element("tr", head))
+        + element("tbody", body)
+    )
+    attributes = {"class_": class_} if class_ else {}
+    scrolled = element("table", content, **attributes)
+    # What scrolls must be reachable by the keyboard, and then needs a name.
+    return element(
+        "div", scrolled, class_="scroll", tabindex="0", role="region", aria_label=caption
+    )
+
+
+def key_figures(pairs: Iterable[tuple[str, str]]) -> str:
+    """Make a list of figures with their names."""
+    items = "".join(
+        element("div", element("dt", escape(name)) + element("dd", escape(value)))
+        for name, value in pairs
+    )
+    return element("dl", items, class_="merits")
+
+
+def tinted(text: str, share: float, kind: str = "tint") -> Markup:
+    """Make a table cell with a background as strong as a share between 0 and 1."""
+    strength = f"{min(max(share, 0.0), 1.0):.2f}"
+    return Markup(escape(text), f'class="number {kind}" style="--share:{strength}"')
+
+
+def number(value: float) -> str:
+    """Write a number with four digits."""
+    if not math.isfinite(value):
+        return NONE
+    if 1e3 <= abs(value) < 1e7:
+        text = f"{value:.0f}"
+    else:
+        # Without the zeros of 1e+08.
+        text = f"{value:.4g}".replace("e+0", "e").replace("e+", "e").replace("e-0", "e-")
+    return text.replace("-", _MINUS)
+
+
+def tick_texts(values: Sequence[float]) -> list[str]:
+    """Write equidistant numbers with the digits that tell them apart."""
+    largest = max((abs(value) for value in values), default=0.0)
+    step = values[1] - values[0] if len(values) > 1 else largest
+    if step == 0.0 or largest >= 1e6 or step < 1e-5:
+        return [f"{value:g}".replace("-", _MINUS) for value in values]
+    digits = max(0, -math.floor(math.log10(step) + 1e-9))
+    return [fixed(value, digits) for value in values]
+
+
+def fixed(value: float, digits: int = 3) -> str:
+    """Write a score with the same number of digits as those beside it."""
+    if not math.isfinite(value):
+        return NONE
+    # Adding zero turns minus zero into zero.
+    return f"{round(float(value), digits) + 0.0:.{digits}f}".replace("-", _MINUS)
+
+
+def with_deviation(mean: float, deviation: float) -> str:
+    """Write a mean with as many digits as its standard deviation, which has two."""
+    ordinary = 1e-4 <= deviation < 1e6 and abs(mean) < 1e6
+    if not ordinary:
+        return f"{number(mean)} ± {number(deviation)}"
+    digits = max(0, 1 - math.floor(math.log10(deviation)))
+    return f"{fixed(mean, digits)} ± {fixed(deviation, digits)}"
+
+
+def percent(share: float) -> str:
+    """Write a share in per cent; what is not all and not nothing never looks like it."""
+    if 0.0 < share < 0.0005:
+        return "< 0.1 %"
+    if 0.9995 <= share < 1.0:
+        return "> 99.9 %"
+    return f"{100.0 * share:.1f} %".replace(".0 %", " %")
+
+
+def count(n: int, singular: str, plural: str | None = None) -> str:
+    """Write a number of things."""
+    return f"{n:,} {singular if n == 1 else plural or singular + 's'}"
+
+
+def _cells(row: Sequence[Any], kinds: Sequence[str]) -> Iterable[str]:
+    first, *others = row
+    # Tables that are too wide would break the shortest names first.
+    kind = f"{kinds[0]} short" if len(first) <= _SHORT_NAME else kinds[0]
+    yield f'<th scope="row" class="{kind}">{escape(first)}</th>'
+    for cell, kind in zip(others, kinds[1:], strict=True):
+        attributes, html = f'class="{kind}"', escape(str(cell))
+        if isinstance(cell, Markup):
+            attributes, html = cell.attributes or attributes, cell.html
+        yield f"<td {attributes}>{html}</td>"

@@ -1,0 +1,206 @@
+"""Which rows go wrong, and how far probabilities can be trusted."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hybridmix._typing import IntArray
+from hybridmix.metrics import calibration_report
+from hybridmix.reporting.charts import MAX_SERIES, Series, histogram, line_chart
+from hybridmix.reporting.findings import Findings
+from hybridmix.reporting.markup import (
+    NONE,
+    Markup,
+    figure,
+    figures,
+    fixed,
+    heading,
+    paragraph,
+    percent,
+    table,
+    tinted,
+)
+from hybridmix.reporting.subject import Subject
+from hybridmix.reporting.validation import Validation
+
+# With more classes, a cell has room for its count only.
+_MAX_SHARES = 8
+_MAX_ERRORS = 10
+# With fewer rows, bins are wider.
+_MANY_ROWS = 500
+
+
+def errors_section(findings: Findings) -> str:
+    """Show the confusion of classes, curves of thresholds, and calibration."""
+    subject, validation = findings.subject, findings.held_out
+    parts = [
+        paragraph(
+            "All of this is about rows that were held out, as predicted by the models "
+            "of the folds."
+        ),
+        heading("Confusion of classes"),
+        _confusion_table(subject, validation),
+    ]
+    if len(subject.class_names) > _MAX_SHARES:
+        parts.append(_frequent_errors(subject, validation))
+    parts += [heading("Curves and calibration"), _curves(subject, validation)]
+    return "".join(parts)
+
+
+def confusion(validation: Validation, n_classes: int) -> IntArray:
+    """Count held-out rows by class (rows) and by predicted class (columns)."""
+    predicted = validation.ours.probabilities.argmax(axis=1)
+    flat = validation.labels * n_classes + predicted
+    return np.bincount(flat, minlength=n_classes**2).reshape(n_classes, n_classes)
+
+
+def _confusion_table(subject: Subject, validation: Validation) -> str:
+    names = subject.class_names
+    counts = confusion(validation, len(names))
+    totals = counts.sum(axis=1)
+    shares = counts / np.maximum(totals, 1)[:, None]
+    has_room = len(names) <= _MAX_SHARES
+    rows = []
+    for k, name in enumerate(names):
+        cells: list[str | Markup] = []
+        for other in range(len(names)):
+            text = f"{counts[k, other]:,}"
+            if has_room and counts[k, other]:
+                text += f" ({percent(shares[k, other])})"
+            kind = "right" if k == other else "wrong" if counts[k, other] else "none"
+            cells.append(tinted(text, shares[k, other], f"tint {kind}"))
+        recall = percent(shares[k, k]) if totals[k] else NONE
+        rows.append([name, *cells, f"{totals[k]:,}", recall])
+    return table(
+        "Held-out rows by class (lines) and predicted class (columns)"
+        + ("; in brackets the share of the line" if has_room else ""),
+        ("class", *(f"as {name}" for name in names), "all", "right"),
+        rows,
+        class_="confusion",
+    )
+
+
+def _frequent_errors(subject: Subject, validation: Validation) -> str:
+    """List the errors that are made most often, which many classes hide in a table."""
+    names = subject.class_names
+    wrong = confusion(validation, len(names))
+    totals = wrong.sum(axis=1)
+    np.fill_diagonal(wrong, 0)
+    order = np.argsort(-wrong, axis=None, kind="stable")[:_MAX_ERRORS]
+    pairs = np.column_stack(np.unravel_index(order, wrong.shape)).tolist()
+    rows = [
+        (
+            names[k],
+            names[other],
+            f"{wrong[k, other]:,}",
+            percent(wrong[k, other] / totals[k]),
+        )
+        for k, other in pairs
+        if wrong[k, other]
+    ]
+    return table(
+        "The most frequent errors",
+        ("class", "taken for", "rows", "share of the class"),
+        rows,
+        text_columns=(0, 1),
+    )
+
+
+def _curves(subject: Subject, validation: Validation) -> str:
+    from sklearn.metrics import auc, precision_recall_curve, roc_curve
+
+    shown, which = _curves_shown(subject, validation)
+    roc, precision_recall = [], []
+    for k in shown:
+        is_class, score = validation.labels == k, validation.ours.probabilities[:, k]
+        fpr, tpr, _ = roc_curve(is_class, score)
+        precision, recall, _ = precision_recall_curve(is_class, score)
+        name = subject.class_names[k]
+        roc.append(Series(f"{name}: area {fixed(auc(fpr, tpr))}", fpr, tpr))
+        # From left to right; the last point is no threshold's but a convention.
+        precision_recall.append(Series(name, recall[:-1][::-1], precision[:-1][::-1]))
+    area = f", with area {fixed(auc(roc[0].x, roc[0].y))}" if len(roc) == 1 else ""
+    unit = (-0.02, 1.02)
+    pictures = [
+        figure(
+            line_chart(
+                roc,
+                description=f"ROC curve {which}{area}",
+                x_label="false positive rate",
+                y_label="true positive rate",
+                x_limits=unit,
+                y_limits=unit,
+                diagonal=True,
+            ),
+            f"ROC curve {which}{area}. Dotted: by chance.",
+        ),
+        figure(
+            line_chart(
+                precision_recall,
+                description=f"Precision and recall {which}",
+                x_label="recall",
+                y_label="precision",
+                x_limits=unit,
+                y_limits=unit,
+            ),
+            f"Precision and recall {which}.",
+        ),
+        _reliability(subject, validation),
+        figure(
+            histogram(
+                validation.ours.probabilities.max(axis=1),
+                description="Histogram of the probability of the most probable class",
+                x_label="probability of the most probable class",
+            ),
+            "How sure the model is of its predictions.",
+        ),
+    ]
+    return figures(pictures)
+
+
+def _curves_shown(subject: Subject, validation: Validation) -> tuple[list[int], str]:
+    """Return the classes that curves are drawn for, and how to speak of them."""
+    names = subject.class_names
+    if len(names) == 2:
+        # The curve of the other class is its mirror image.
+        return [1], f"of class {names[1]}"
+    counts = np.bincount(validation.labels, minlength=len(names))
+    order = np.argsort(-counts, kind="stable")[:MAX_SERIES]
+    shown = sorted(k for k in order.tolist() if counts[k])
+    which = "of each class against all others"
+    if len(shown) < np.sum(counts > 0):
+        which += f", for the {len(shown)} most frequent classes"
+    return shown, which
+
+
+def _reliability(subject: Subject, validation: Validation) -> str:
+    classes = subject.model.classes_
+    n_bins = 10 if len(validation.rows) >= _MANY_ROWS else 5
+    report = calibration_report(
+        classes[validation.labels], validation.ours.probabilities, classes, n_bins
+    )
+    unit = (-0.02, 1.02)
+    picture = line_chart(
+        [
+            Series(
+                "rows in the bin",
+                report.confidence,
+                report.bin_accuracy,
+                weights=report.bin_counts,
+            )
+        ],
+        description="How often the most probable class is right, by its probability",
+        x_label="probability of the most probable class",
+        y_label="how often it is right",
+        x_limits=unit,
+        y_limits=unit,
+        diagonal=True,
+        lines=False,
+        markers=True,
+    )
+    return figure(
+        picture,
+        f"Reliability. Expected calibration error {fixed(report.calibration_error)}, "
+        f"Brier score {fixed(report.brier_score)}. Dotted: probabilities as they say. "
+        "The larger a point, the more rows it stands for.",
+    )

@@ -1,0 +1,97 @@
+"""Which columns carry the decision."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hybridmix.inspection import FeatureImportance, feature_importance
+from hybridmix.reporting.charts import bar
+from hybridmix.reporting.findings import Findings
+from hybridmix.reporting.markup import Markup, fixed, note, paragraph, table
+from hybridmix.reporting.subject import quiet
+
+# Rows by which columns are judged, over all folds.
+MAX_ROWS = 2000
+# Hiding each of more columns than this would take longer than the rest of the report.
+MAX_COLUMNS = 200
+_MAX_SHOWN = 30
+
+
+def features_section(findings: Findings) -> str:
+    """Tell what hiding each column costs, and what it can do alone."""
+    subject = findings.subject
+    n_columns = len(subject.names)
+    if n_columns > MAX_COLUMNS:
+        return note(
+            f"Left out: hiding each of {n_columns} columns in turn takes long. "
+            "hybridmix.inspection.feature_importance does it."
+        )
+    importance = _importance(findings)
+    order = importance.order[:_MAX_SHOWN]
+    largest = max(float(importance.loss_increase.max()), 1e-12)
+    rows = [
+        (
+            subject.names[j],
+            fixed(importance.loss_increase[j]),
+            Markup(bar(importance.loss_increase[j] / largest)),
+            fixed(importance.hidden_accuracy[j]),
+            fixed(importance.alone_accuracy[j]),
+            Markup(bar(importance.alone_accuracy[j])),
+        )
+        for j in order
+    ]
+    parts = [
+        paragraph(
+            "Every column is integrated out of the model, exactly: the classifier that "
+            "never saw it follows from the one that did, without training it again and "
+            "without shuffling values. Only a model of the whole row can do this."
+        ),
+        table(
+            "Columns by how much the log loss rises without them. With all columns: log "
+            f"loss {fixed(importance.log_loss)}, accuracy {fixed(importance.accuracy)}",
+            (
+                "column",
+                "rise of the log loss",
+                "",
+                "accuracy without it",
+                "accuracy with it alone",
+                "",
+            ),
+            rows,
+            text_columns=(0, 2, 5),
+        ),
+        paragraph(
+            "Of two columns that say the same, neither is missed, but both do well "
+            "alone. A negative rise means that the model does better without the column."
+        ),
+    ]
+    if len(order) < n_columns:
+        parts.append(note(f"The first {len(order)} of {n_columns} columns are shown."))
+    n_held = len(findings.held_out.rows)
+    if n_held > MAX_ROWS:
+        parts.append(note(f"{MAX_ROWS:,} of {n_held:,} held-out rows serve for this."))
+    return "".join(parts)
+
+
+def _importance(findings: Findings) -> FeatureImportance:
+    """Return the mean over the folds of what their models show on held-out rows."""
+    subject, validation = findings.subject, findings.held_out
+    parts, sizes = [], []
+    for fold, model in enumerate(validation.ours.models):
+        X, labels = validation.held(validation.ours, fold, MAX_ROWS)
+        with quiet():
+            parts.append(feature_importance(model, X, subject.model.classes_[labels]))
+        sizes.append(len(labels))
+
+    def mean(name: str) -> np.ndarray:
+        return np.average([getattr(part, name) for part in parts], axis=0, weights=sizes)
+
+    return FeatureImportance(
+        names=subject.names,
+        log_loss=float(mean("log_loss")),
+        accuracy=float(mean("accuracy")),
+        hidden_log_loss=mean("hidden_log_loss"),
+        hidden_accuracy=mean("hidden_accuracy"),
+        alone_log_loss=mean("alone_log_loss"),
+        alone_accuracy=mean("alone_accuracy"),
+    )

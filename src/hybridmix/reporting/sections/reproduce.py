@@ -1,0 +1,90 @@
+"""How to read the report, and how to get it again."""
+
+from __future__ import annotations
+
+import platform
+
+import numpy as np
+import scipy
+import sklearn
+
+from hybridmix.reporting.findings import Findings
+from hybridmix.reporting.markup import code, heading, paragraph, table
+from hybridmix.reporting.sections.summary import option_text
+from hybridmix.reporting.subject import Subject
+
+_TERMS_OF_CLASSIFIERS = (
+    ("accuracy", "Share of rows whose most probable class is right."),
+    ("balanced accuracy", "The same for each class, and the mean of these."),
+    (
+        "log loss",
+        "Mean of minus the log probability of the right class: 0 is certainty, and "
+        "certainty in the wrong costs most.",
+    ),
+    (
+        "ROC AUC",
+        "Probability that a row of a class gets a higher probability of it than a row of "
+        "another class; the mean over the classes. 0.5 is chance.",
+    ),
+)
+_TERMS = (
+    (
+        "log density",
+        "How probable a row is, in the units of the table. Comparable only between rows "
+        "with the same columns.",
+    ),
+    (
+        "typicality",
+        "Log of the share of the model's own rows that are no denser; below log 0.01 = "
+        "\N{MINUS SIGN}4.6, one in a hundred.",
+    ),
+)
+
+
+def reproduce_section(findings: Findings) -> str:
+    """Explain terms; list versions, options and calls."""
+    from hybridmix import __version__
+
+    subject = findings.subject
+    terms = (*_TERMS_OF_CLASSIFIERS, *_TERMS) if subject.has_classes else _TERMS
+    versions = (
+        ("hybridmix", __version__),
+        ("Python", platform.python_version()),
+        ("NumPy", np.__version__),
+        ("SciPy", scipy.__version__),
+        ("scikit-learn", sklearn.__version__),
+        ("table", subject.columns.container),
+    )
+    return "".join(
+        [
+            table(
+                "Terms", ("term", "meaning"), terms, text_columns=(0, 1), class_="terms"
+            ),
+            heading("Again"),
+            paragraph(
+                "The same model, table, seed and versions give the same report, byte for "
+                "byte."
+            ),
+            code(_calls(subject)),
+            table("Versions", ("package", "version"), versions, text_columns=(0, 1)),
+        ]
+    )
+
+
+def _calls(subject: Subject) -> str:
+    options = []
+    if subject.n_folds != 5:
+        options.append(f"cv={subject.n_folds}")
+    if not subject.baselines:
+        options.append("baselines=False")
+    options.append(f"random_state={subject.seed}")
+    y = ", y" if subject.y is not None else ""
+    return (
+        "import hybridmix\n\n"
+        f"model = {option_text(subject.model)}\n"
+        f"model.fit(X{y})\n"
+        'hybridmix.save(model, "model.hmx")\n\n'
+        'model = hybridmix.load("model.hmx")\n'
+        f"hybridmix.report(model, X{y}, {', '.join(options)})"
+        '.save("report.html")\n'
+    )

@@ -1,0 +1,94 @@
+"""What the model is, and how it does, in a few figures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hybridmix.estimators import MixtureImputer, MixtureOutlierDetector
+from hybridmix.estimators.base import MixtureEstimator
+from hybridmix.estimators.joint import MixtureClassifier
+from hybridmix.reporting.findings import Findings
+from hybridmix.reporting.markup import (
+    code,
+    count,
+    fixed,
+    key_figures,
+    paragraph,
+    percent,
+)
+from hybridmix.reporting.subject import Subject
+from hybridmix.reporting.validation import Validation
+
+_KINDS = {
+    MixtureClassifier: "models each class by a mixture density",
+    MixtureImputer: "fills the holes of a table from a mixture density",
+    MixtureOutlierDetector: "flags rows that a mixture density finds improbable",
+    MixtureEstimator: "models the density of the rows by a mixture",
+}
+
+
+def summary_section(findings: Findings) -> str:
+    """Say what the model is and how it does."""
+    subject, validation = findings.subject, findings.validation
+    parts = [paragraph(_model_sentence(subject)), key_figures(_figures(findings))]
+    if validation is not None:
+        parts.append(paragraph(_comparison(validation)))
+    parts.append(code(option_text(subject.given)))
+    if subject.given is not subject.model:
+        parts.append(paragraph("The search chose:"))
+        parts.append(code(option_text(subject.model)))
+    return "".join(parts)
+
+
+def option_text(model: Any) -> str:
+    """Write a model with the options that differ from their defaults."""
+    return model.__repr__(N_CHAR_MAX=2000)
+
+
+def _model_sentence(subject: Subject) -> str:
+    model = subject.model
+    name = type(model).__name__
+    does = next(text for kind, text in _KINDS.items() if isinstance(model, kind))
+    n_components = int(np.sum(model.n_components_))
+    parts = [count(n_components, "component")]
+    if subject.has_classes:
+        parts.append(f"for {count(len(subject.class_names), 'class', 'classes')}")
+    if subject.schema.real:
+        parts.append(f"with covariances of type {model.covariance_type}")
+    size = count(model.model_.n_parameters, "free parameter")
+    return f"{name} {does}. This one has {' '.join(parts)}; {size} in all."
+
+
+def _figures(findings: Findings) -> list[tuple[str, str]]:
+    subject, validation = findings.subject, findings.validation
+    pairs = []
+    if validation is not None:
+        for metric in ("accuracy", "log loss"):
+            scores = validation.ours.scores[metric]
+            pairs.append((f"{metric}, held out", fixed(float(scores.mean()))))
+    pairs.append(("rows", f"{subject.n_rows:,}"))
+    pairs.append(("columns", f"{len(subject.names)}"))
+    if subject.has_classes:
+        pairs.append(("classes", f"{len(subject.class_names)}"))
+    pairs.append(("cells missing", percent(1.0 - float(subject.observed.mean()))))
+    if subject.y is not None:
+        unlabelled = 1.0 - len(subject.labelled) / subject.n_rows
+        pairs.append(("labels missing", percent(unlabelled)))
+    flagged = float(np.mean(subject.typicality < subject.threshold))
+    pairs.append(("unusual rows", percent(flagged)))
+    return pairs
+
+
+def _comparison(validation: Validation) -> str:
+    ours = validation.ours.scores["accuracy"].mean()
+    sentence = (
+        f"On rows that it was not trained on ({count(validation.n_folds, 'fold')}), the "
+        f"model is right in {percent(ours)} of the cases"
+    )
+    others = [
+        f"{other.name} in {percent(other.scores['accuracy'].mean())}"
+        for other in validation.contenders[1:]
+    ]
+    return f"{sentence}; {', '.join(others)}." if others else f"{sentence}."

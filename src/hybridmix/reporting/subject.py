@@ -1,0 +1,222 @@
+"""What a report is about: a fitted model and a table, read once."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from hybridmix._typing import BoolArray, FloatArray, IntArray
+from hybridmix.data import MISSING_CODE, UNLABELLED, Schema, Table, number_labels
+from hybridmix.data.columns import Columns, as_frame, is_missing
+from hybridmix.data.labels import as_labels
+from hybridmix.estimators.base import MixtureEstimator
+from hybridmix.estimators.joint import MixtureClassifier
+from hybridmix.estimators.typicality import LOG_RARE
+from hybridmix.reporting.markup import NONE, number
+
+# Rows beyond these are not scored; a random part of them is.
+MAX_SCORED = 100_000
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A fitted model, a table, and its labels.
+
+    Attributes
+    ----------
+    given : estimator
+        The model as it was given: perhaps a search.
+    model : MixtureEstimator
+        The fitted mixture itself.
+    X : array or data frame of shape (n, d)
+        The table.
+    columns : Columns
+        The same, to be read column by column.
+    table : Table
+        The same, encoded by the model.
+    y : ndarray of shape (n,) or None
+        Labels as they were given.
+    labels : ndarray of shape (n,)
+        Class numbers; -1 where there is no label.
+    n_folds : int
+        Folds of cross-validation, if there are rows enough.
+    baselines : bool
+        Whether to compare with other models.
+    seed : int
+        Of everything that is drawn.
+    """
+
+    given: Any
+    model: Any
+    X: Any
+    columns: Columns
+    table: Table
+    y: np.ndarray | None
+    labels: IntArray
+    n_folds: int
+    baselines: bool
+    seed: int
+
+    @classmethod
+    def of(
+        cls, model: Any, X: Any, y: Any, n_folds: int, baselines: bool, seed: int
+    ) -> Subject:
+        """Read a table by the schema of a fitted model.
+
+        Labels are read for classifiers only.
+        """
+        mixture: Any = getattr(model, "best_estimator_", model)
+        if not isinstance(mixture, MixtureEstimator):
+            raise TypeError(
+                "A report needs a fitted model of hybridmix; this is a "
+                f"{type(model).__name__}."
+            )
+        check_is_fitted(mixture, "model_")
+        X = X if as_frame(X) is not None else np.asarray(X)
+        columns = mixture._read(X)
+        table = mixture.schema_.encode(columns)
+        labels, known = np.full(table.n_rows, UNLABELLED), None
+        if isinstance(mixture, MixtureClassifier) and y is not None:
+            known = as_labels(y)
+            check_consistent_length(table.real, known)
+            labels = number_labels(known, mixture.classes_, mixture.unlabelled)
+        return cls(
+            model, mixture, X, columns, table, known, labels, n_folds, baselines, seed
+        )
+
+    # The table --------------------------------------------------------------------
+
+    @property
+    def schema(self) -> Schema:
+        """What training learned about the columns."""
+        return self.model.schema_
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.table.n_rows
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns; by their positions if they have none."""
+        names = self.columns.names
+        if names is None:
+            return tuple(f"column {k}" for k in range(self.columns.n_columns))
+        return names
+
+    @cached_property
+    def observed(self) -> BoolArray:
+        """Which cells have a value that the model can read, (n, d)."""
+        mask = np.zeros((self.n_rows, self.columns.n_columns), dtype=bool)
+        mask[:, list(self.schema.real)] = ~np.isnan(self.table.real)
+        mask[:, list(self.schema.categorical)] = self.table.codes != MISSING_CODE
+        return mask
+
+    def values(self, column: int) -> FloatArray:
+        """Return the values of a column that are not missing; numbers of categories."""
+        real, categorical = self.schema.places([column])
+        if real:
+            values = self.table.real[:, real[0]]
+            return values[~np.isnan(values)]
+        if categorical:
+            codes = self.table.codes[:, categorical[0]]
+            return codes[codes != MISSING_CODE].astype(np.float64)
+        return np.empty(0)
+
+    @property
+    def has_index(self) -> bool:
+        """Whether rows are named by an index."""
+        return self.columns.container == "pandas"
+
+    def row_name(self, row: int) -> str:
+        """Name a row: its label in the index of pandas, its number elsewhere."""
+        return str(self.X.index[row] if self.has_index else row)
+
+    # The classes ------------------------------------------------------------------
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether the model is a classifier."""
+        return isinstance(self.model, MixtureClassifier)
+
+    @cached_property
+    def class_names(self) -> tuple[str, ...]:
+        """Names of the classes; of the whole, if the model knows no classes."""
+        return tuple(map(str, getattr(self.model, "classes_", np.array(["all rows"]))))
+
+    @cached_property
+    def labelled(self) -> IntArray:
+        """Rows that have a label."""
+        return np.flatnonzero(self.labels != UNLABELLED)
+
+    @cached_property
+    def class_counts(self) -> IntArray:
+        """Labelled rows of each class."""
+        known = self.labels[self.labelled]
+        return np.bincount(known, minlength=len(self.class_names))
+
+    def label_name(self, row: int) -> str:
+        """Name the label of a row."""
+        label = self.labels[row]
+        return NONE if label == UNLABELLED else self.class_names[label]
+
+    # The density ------------------------------------------------------------------
+
+    @cached_property
+    def scored(self) -> IntArray:
+        """Rows whose density is looked at: all, or a part drawn at random."""
+        if self.n_rows <= MAX_SCORED:
+            return np.arange(self.n_rows)
+        generator = np.random.default_rng(self.seed)
+        return np.sort(generator.choice(self.n_rows, MAX_SCORED, replace=False))
+
+    @cached_property
+    def log_density(self) -> FloatArray:
+        """Log densities of the scored rows."""
+        with quiet():
+            # An outlier detector has other scores than densities.
+            return MixtureEstimator.score_samples(self.model, self.part(self.scored))
+
+    @cached_property
+    def typicality(self) -> FloatArray:
+        """How typical the scored rows are."""
+        with quiet():
+            return self.model.typicality(self.part(self.scored))
+
+    @property
+    def threshold(self) -> float:
+        """Rows of a lower typicality are called outliers."""
+        return float(getattr(self.model, "offset_", LOG_RARE))
+
+    def part(self, rows: IntArray) -> Any:
+        """Return some rows, as a table of the kind that was given."""
+        from sklearn.utils import _safe_indexing
+
+        return _safe_indexing(self.X, rows)
+
+
+def cell_text(columns: Columns, row: int, column: int, is_real: bool) -> str:
+    """Write the value of a cell."""
+    if is_real:
+        return number(columns.real([column])[row, 0])
+    value = columns.values(column)[row]
+    return "missing" if is_missing(value) else str(value)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep warnings about parts of the table to ourselves.
+
+    A model that is trained again on a fold may miss a category or stop early; its scores
+    tell, and the user has been warned about the table already.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield

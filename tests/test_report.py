@@ -1,0 +1,480 @@
+"""The report: its figures, its text, and tables of all kinds."""
+
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris, load_wine
+from sklearn.metrics import log_loss, roc_auc_score
+
+import hybridmix
+from hybridmix import (
+    HybridMixtureClassifier,
+    HybridMixtureClassifierCV,
+    MixtureDensity,
+    MixtureImputer,
+    MixtureOutlierDetector,
+)
+from hybridmix.progress import listening
+from hybridmix.reporting import charts, report, validation
+from hybridmix.reporting.markup import NONE, number, percent, tick_texts, with_deviation
+from hybridmix.reporting.sections import SECTIONS
+from hybridmix.reporting.subject import Subject
+
+OF_CLASSES = {"quality", "errors", "missing", "features"}
+MINUS = "\N{MINUS SIGN}"
+VOID = {"meta", "link", "br", "img", "hr"}
+
+
+class Page(HTMLParser):
+    """The structure of a page, and its text by section."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.open, self.ids, self.tags, self.references = [], [], [], []
+        self.section, self.text = "", {}
+        self.tables = {}
+        self.feed(html)
+        assert self.open == [], self.open
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        self.tags.append(tag)
+        self.ids += [attributes["id"]] if "id" in attributes else []
+        self.references += [attributes[k] for k in ("href", "src") if k in attributes]
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "section":
+            self.section = attributes["id"]
+        if tag == "tr":
+            self.row = []
+        if tag == "table":
+            self.rows = []
+
+    def handle_startendtag(self, tag, attributes):
+        self.tags.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+        if tag == "tr":
+            self.rows.append(self.row)
+        if tag == "table":
+            self.tables.setdefault(self.section, []).append(self.rows)
+
+    def handle_data(self, data):
+        own = self.text.get(self.section, "")
+        self.text[self.section] = own + data
+        if self.open and "tr" in self.open and data.strip():
+            self.row.append(data)
+
+
+def check(html, sections=None):
+    """Check what holds for every report, and return its structure."""
+    page = Page(html)
+    assert len(set(page.ids)) == len(page.ids)
+    expected = {section.anchor for section in SECTIONS} if sections is None else sections
+    assert set(page.text) - {""} == expected
+    # Nothing is loaded: links lead within the page.
+    assert set(page.references) == {f"#{anchor}" for anchor in expected} | {"data:,"}
+    assert not re.search(r"https?:|@import|url\(|<script", html)
+    assert "nan" not in re.sub(r"\w{4,}", "", html)
+    for picture in re.findall(r"<svg.*?</svg>", html, re.S):
+        ET.fromstring(picture)
+    assert len(html) < 1_000_000
+    return page
+
+
+def wine():
+    """Some wines with holes, half of them unlabelled."""
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    X, y = X.iloc[::2, :5], y.iloc[::2].copy()
+    X = X.mask(np.random.default_rng(0).random(X.shape) < 0.2)
+    y.iloc[::3] = -1
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = wine()
+    model = HybridMixtureClassifier("likelihood", unlabelled_weight=0.5, random_state=0)
+    return model.fit(X, y), X, y
+
+
+@pytest.fixture(scope="module")
+def written(fitted):
+    return report(*fitted, title="Wine", cv=2)
+
+
+# Figures ------------------------------------------------------------------------------
+
+
+def test_sections_and_structure(written):
+    page = check(written.html)
+    assert "Wine" in page.text[""]
+    assert page.tags.count("h1") == 1
+    assert page.tags.count("caption") == page.tags.count("table")
+    assert page.tags.count("figcaption") == page.tags.count("figure")
+    assert written.html.count('role="img"') >= 8
+    assert "default-src 'none'" in written.html
+
+
+def test_quality_is_that_of_models_trained_without_the_fold(fitted, written):
+    model, X, y = fitted
+    found = validation.cross_validated(Subject.of(model, X, y, 2, False, 0))
+    assert sorted(found.rows) == np.flatnonzero(y != -1).tolist()
+    accuracies, losses, areas = [], [], []
+    for fold in range(2):
+        held = found.rows[found.folds == fold]
+        rest = np.setdiff1d(np.arange(len(y)), held)
+        again = clone(model).fit(X.iloc[rest], y.iloc[rest])
+        probabilities = again.predict_proba(X.iloc[held])
+        accuracies.append(again.score(X.iloc[held], y.iloc[held]))
+        losses.append(log_loss(y.iloc[held], probabilities))
+        areas.append(roc_auc_score(y.iloc[held], probabilities, multi_class="ovr"))
+    scores = found.ours.scores
+    np.testing.assert_allclose(scores["accuracy"], accuracies)
+    np.testing.assert_allclose(scores["log loss"], losses)
+    np.testing.assert_allclose(scores["ROC AUC"], areas)
+    ours = check(written.html).tables["quality"][0][1]
+    expected = f"{np.mean(accuracies):.3f} ± {np.std(accuracies, ddof=1):.3f}"
+    assert ours[0] == "this model"
+    assert ours[1] == expected
+
+
+def test_confusion_counts_all_held_rows(fitted, written):
+    confusion = check(written.html).tables["errors"][0]
+    counts = np.array(
+        [[int(cell.split()[0]) for cell in row[1:-1]] for row in confusion[1:]]
+    )
+    expected = np.bincount(fitted[2][fitted[2] != -1])
+    np.testing.assert_array_equal(counts[:, :-1].sum(axis=1), expected)
+    np.testing.assert_array_equal(counts[:, -1], counts[:, :-1].sum(axis=1))
+
+
+def test_folds():
+    labels = np.array([0] * 7 + [1] * 3 + [2] + [-1] * 4)
+    folds = validation.dealt_folds(labels, 5, np.random.default_rng(0))
+    assert np.all(folds[10:] == -1)  # a class of one row, and rows without a label
+    assert np.bincount(folds[:10]).tolist() == [2, 2, 2, 2, 2]
+    assert len(set(folds[7:10])) == 3
+    assert validation.dealt_folds(labels[:3], 5, np.random.default_rng(0)).max() == 2
+
+
+def test_baselines_on_the_same_rows(written):
+    page = check(written.html)
+    names = [row[0] for row in page.tables["quality"][0][1:]]
+    assert names[1:] == ["logistic regression", "boosted trees", "most frequent class"]
+    assert [row[0] for row in page.tables["missing"][0][1:]] == names
+    shares = [float(row[3].split()[0]) for row in page.tables["quality"][0][1:]]
+    assert shares[-1] > 0
+
+
+def test_most_unusual_rows_and_their_cells(fitted):
+    model, X, y = fitted
+    X = X.copy()
+    X.iloc[4, 2] = 9.0  # far beyond the others
+    X.index = [f"bottle {k}" for k in range(len(X))]
+    page = check(report(model, X, y, cv=2, baselines=False).html)
+    listed = [row[0] for row in page.tables["density"][0][1:]]
+    order = np.argsort(model.typicality(X), kind="stable")[:10]
+    assert listed == X.index[order].tolist()
+    assert page.tables["density"][0][1][0] == "bottle 4"
+    assert "".join(page.tables["density"][0][1][3:]).startswith("ash 9 (expected 2.")
+
+
+def test_importance_finds_the_column_that_matters():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b"], 40)
+    X = rng.normal(size=(80, 3))
+    X[:, 1] += 4.0 * (y == "b")
+    model = HybridMixtureClassifier("likelihood", random_state=0).fit(X, y)
+    page = check(report(model, X, y, cv=2, baselines=False).html)
+    assert page.tables["features"][0][1][0] == "column 1"
+    profile = next(row for row in page.tables["components"][1] if row[0] == "column 1")
+    assert float(profile[2].split()[1].replace(MINUS, "-")) == pytest.approx(
+        model.means_[0, 1], abs=0.06
+    )
+
+
+# Text ---------------------------------------------------------------------------------
+
+
+def test_user_text_is_escaped():
+    evil = "<script>alert('x')</script>&\""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {
+            evil: rng.normal(size=30),
+            f"{evil}2": rng.choice([evil, "<b>", "c"], 30),
+        },
+        index=[f"{evil}{k}" for k in range(30)],
+    ).mask(rng.random((30, 2)) < 0.2)
+    y = np.where(np.arange(30) % 2, evil, "<i>")
+    model = HybridMixtureClassifier("likelihood", n_components=2).fit(X, y)
+    written = report(model, X, y, title=evil, cv=2)
+    page = check(written.html)
+    assert evil in page.text["data"]
+    assert evil in page.text["density"]
+    assert "i" not in page.tags
+    assert "script" not in page.tags
+    assert "&lt;iframe" not in written._repr_html_()
+    frame = Page(written._repr_html_())
+    assert frame.tags == ["iframe"]
+
+
+def test_numbers():
+    assert [number(v) for v in (0.12345, -1234.5, 1e8, 2e-12, 43200.0, np.inf)] == [
+        "0.1235",
+        f"{MINUS}1234",
+        "1e8",
+        f"2e{MINUS}12",
+        "43200",
+        NONE,
+    ]
+    assert [percent(v) for v in (0.0, 1e-5, 0.5, 0.99999, 1.0)] == [
+        "0 %",
+        "< 0.1 %",
+        "50 %",
+        "> 99.9 %",
+        "100 %",
+    ]
+    assert with_deviation(0.96142, 0.2345) == "0.96 ± 0.23"
+    assert with_deviation(-0.001, 1.0) == "0.0 ± 1.0"
+    assert with_deviation(5.0, 0.0) == "5 ± 0"
+
+
+@pytest.mark.parametrize(
+    "limits", [(0.0, 1.0), (-3e-7, 4e-7), (17.0, 1e9), (-5.0, -4.9), (1e300, 1.1e300)]
+)
+def test_ticks_are_few_round_and_different(limits):
+    found = charts.ticks(*limits)
+    assert 2 <= len(found) <= 7
+    slack = 1e-9 * (limits[1] - limits[0])
+    assert limits[0] - slack <= found[0] < found[-1] <= limits[1] + slack
+    assert len(set(tick_texts(found))) == len(found)
+
+
+def test_polars_like_pandas():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    X = X.iloc[::3].reset_index(drop=True)
+    X["size"] = np.where(X.iloc[:, 0] > 5.8, "large", "small")
+    X = X.mask(np.random.default_rng(0).random(X.shape) < 0.1)
+    y = y.to_numpy()[::3]
+    pages = []
+    for table in (X, pl.from_pandas(X)):
+        model = HybridMixtureClassifier("likelihood", random_state=0).fit(table, y)
+        html = report(model, table, y, cv=2, baselines=False).html
+        html = html.replace("each by its index", "each by its number, from 0")
+        pages.append(html.replace("polars", "pandas"))
+    assert pages[0] == pages[1]
+
+
+# Models -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MixtureDensity([1, 2], random_state=0),
+        MixtureImputer(1),
+        MixtureOutlierDetector(1, contamination=0.1),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_models_without_classes(model, fitted):
+    X = fitted[1]
+    page = check(
+        report(model.fit(X), X).html,
+        {section.anchor for section in SECTIONS} - OF_CLASSES,
+    )
+    assert type(model).__name__ in page.text["summary"]
+    assert "label" not in page.text["data"]
+    if isinstance(model, MixtureOutlierDetector):
+        assert number(model.offset_)[:4] in page.text["density"]
+
+
+def test_search_is_reported_by_its_best_model():
+    X, y = load_iris(return_X_y=True)
+    search = HybridMixtureClassifierCV(
+        n_components=[1], covariance_type=["tied", "diag"], tradeoff=[0, 1], cv=2
+    ).fit(X[::3], y[::3])
+    page = check(report(search, X[::3], y[::3], cv=2, baselines=False).html)
+    assert "The search chose" in page.text["summary"]
+    assert "a little too good" in page.text["quality"]
+    assert len(page.tables["training"][-1]) == 5
+
+
+def test_loaded_models_have_the_same_report(fitted, written, tmp_path):
+    model, X, y = fitted
+    hybridmix.save(model, tmp_path / "model.hmx")
+    loaded = hybridmix.load(tmp_path / "model.hmx")
+    assert report(loaded, X, y, title="Wine", cv=2).html == written.html
+
+
+def test_marginals_have_no_traces(fitted):
+    X = fitted[1]
+    marginal = MixtureDensity(2, random_state=0).fit(X).marginal(["alcohol", "ash"])
+    page = check(
+        report(marginal, X[["alcohol", "ash"]]).html,
+        {section.anchor for section in SECTIONS} - OF_CLASSES,
+    )
+    assert "no traces" in page.text["training"]
+
+
+def test_a_fitted_start_does_not_see_held_out_rows(fitted):
+    model, X, y = fitted
+    continued = HybridMixtureClassifier(init=model, n_steps=2, unlabelled_weight=0.5)
+    continued.fit(X, y)
+    fresh = validation.fresh_model(Subject.of(continued, X, y, 2, False, 0))
+    assert fresh.init == "kmeans"
+    assert fresh.n_components == {0: 1, 1: 1, 2: 1}
+    page = check(report(continued, X, y, cv=2, baselines=False).html)
+    assert "starts by k-means instead" in page.text["quality"]
+
+
+# Tables -------------------------------------------------------------------------------
+
+
+def odd_tables():
+    rng = np.random.default_rng(0)
+    real = rng.normal(size=(40, 4))
+    two = np.arange(40) % 2
+    words = rng.choice(list("abc"), size=(40, 3)).astype(object)
+    words[rng.random(words.shape) < 0.1] = None
+    constant = real.copy()
+    constant[:, 1] = 7.0
+    scales = real * [1e-12, 1.0, 1e12, 1e300]
+    wide = rng.normal(size=(40, 60))
+    wide[rng.random(wide.shape) < 0.2] = np.nan
+    empty = real.copy()
+    empty[:, 2] = np.nan
+    many = rng.normal(size=(70, 2))
+    return {
+        "one column": (real[:, :1], two, None),
+        "categories": (words, two, None),
+        "constant": (constant, two, None),
+        "scales": (scales, two, None),
+        "60 columns": (wide, two, None),
+        "empty column": (empty, two, None),
+        "30 classes": (many, np.append(np.arange(60) % 30, np.arange(10)), None),
+        "rare classes": (real, np.append(two[:-3], [2, 3, 3]), "1 class of a single row"),
+        "one class": (real, np.zeros(40, int), "a single class"),
+        "five rows": (real[:5], two[:5], "there are 5 labelled rows"),
+        "a label each": (real[:12], np.arange(12), "two classes of two rows"),
+    }
+
+
+@pytest.mark.filterwarnings("ignore:No observed value:UserWarning")
+@pytest.mark.parametrize("name", odd_tables())
+def test_odd_tables(name):
+    X, y, reason = odd_tables()[name]
+    model = HybridMixtureClassifier("likelihood", random_state=0).fit(X, y)
+    # Boosting thirty classes takes longer than all the rest.
+    page = check(report(model, X, y, cv=2, baselines=name != "30 classes").html)
+    if reason:
+        assert reason in page.text["quality"]
+    # A table does without a row that has nothing.
+    X = np.array(X, dtype=object if X.dtype == object else float)
+    X[1] = None if X.dtype == object else np.nan
+    check(report(model, X, cv=2).html)
+
+
+@pytest.mark.parametrize("y", [None, "unlabelled"])
+def test_without_labels(fitted, y):
+    model, X, labels = fitted
+    y = None if y is None else np.full(len(labels), -1)
+    page = check(report(model, X, y).html)
+    for anchor in OF_CLASSES:
+        assert "label" in page.text[anchor]
+        assert anchor not in page.tables
+
+
+def test_large_tables_are_sampled(fitted, monkeypatch):
+    from hybridmix.reporting import subject
+    from hybridmix.reporting.sections import features, missing
+
+    model, X, y = fitted
+    monkeypatch.setattr(validation, "MAX_ROWS", 60)
+    monkeypatch.setattr(subject, "MAX_SCORED", 50)
+    monkeypatch.setattr(missing, "MAX_ROWS", 20)
+    monkeypatch.setattr(features, "MAX_ROWS", 20)
+    page = check(report(model, X, y, cv=2, baselines=False).html)
+    assert f"60 of {len(X)} rows took part" in page.text["quality"]
+    assert f"50 of {len(X)} rows" in page.text["density"]
+    assert "20 of 30 held-out rows" in page.text["missing"]
+    assert "20 of 30 held-out rows" in page.text["features"]
+
+
+def test_unseen_categories_are_mentioned_once():
+    X = pd.DataFrame({"a": np.arange(20.0), "b": ["x", "y"] * 10})
+    y = np.arange(20) % 4 < 2
+    model = HybridMixtureClassifier("likelihood", random_state=0).fit(X, y)
+    X.loc[3, "b"] = "z"
+    with pytest.warns(UserWarning, match="training did not see") as caught:
+        page = check(report(model, X, y, cv=2).html)
+    assert len(caught) == 1
+    assert "5 %" in page.text["data"]
+
+
+def test_a_class_with_few_rows_survives_sampling(fitted, monkeypatch):
+    model, X, y = fitted
+    monkeypatch.setattr(validation, "MAX_ROWS", 12)
+    rare = np.where(np.arange(len(y)) == 5, 2, np.where(y == 2, 1, y))
+    subject = Subject.of(model, X, rare, 2, False, 0)
+    found = validation.cross_validated(subject)
+    assert found.n_used == 12
+    assert [len(one.classes_) for one in found.ours.models] == [3, 3]
+
+
+# Use ----------------------------------------------------------------------------------
+
+
+def test_save_and_show(written, tmp_path):
+    path = tmp_path / "report.html"
+    path.write_text("old")
+    written.save(path)
+    assert path.read_text("utf-8") == written.html
+    assert list(tmp_path.iterdir()) == [path]
+    assert re.fullmatch(r"Report\(title='Wine', \d+ kB\)", repr(written))
+    with pytest.raises(FileNotFoundError):
+        written.save(tmp_path / "nowhere" / "report.html")
+
+
+def test_progress_is_announced(fitted):
+    steps = []
+    with listening(steps.append):
+        report(*fitted, cv=2)
+    own = [step for step in steps if step.task == "report"]
+    assert [step.done for step in own] == list(range(len(SECTIONS) + 1))
+    assert {step.note for step in steps if step.task == "cross-validation"} >= {
+        "this model",
+        "boosted trees",
+    }
+
+
+def test_wrong_use(fitted):
+    from sklearn.linear_model import LogisticRegression
+
+    model, X, y = fitted
+    with pytest.raises(TypeError, match="needs a fitted model of hybridmix"):
+        report(LogisticRegression(), X, y)
+    with pytest.raises(ValueError, match="cv=1 is not valid"):
+        report(model, X, y, cv=1)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        report(model, X, y[:-1])
+
+
+def test_import_is_cheap():
+    code = (
+        "import sys, hybridmix.reporting\n"
+        "heavy = ('sklearn.model_selection', 'sklearn.ensemble', 'matplotlib')\n"
+        "assert not [name for name in heavy if name in sys.modules]"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
