@@ -322,7 +322,7 @@ def test_kinds_are_inferred(shell):
         "empty": "dropped",
         "same": "real",
     }
-    assert "--categorical few" in kinds["few"][1]
+    assert kinds["few"][1] == "3 whole numbers (codes?)"
     assert "keep it with --categorical text" in kinds["text"][1]
     told = ["--categorical", "few,text", "--real", "counter", "--drop", "word"]
     kinds = kinds_of(shell, frame, *told)
@@ -401,6 +401,39 @@ def test_mark_of_unlabelled_rows(shell):
     assert hybridmix.load("m.hmx").classes_.tolist() == [0, 1]
     scores = json.loads(shell.run("evaluate", "m.hmx", "table.csv", "--json"))
     assert scores["unlabelled"] == 12
+
+
+@pytest.mark.parametrize(("suffix", "mark"), [("csv", "-1"), ("parquet", "-1.0")])
+def test_marks_of_unlabelled_rows_are_known_by_their_worth(shell, suffix, mark):
+    frame = make_table().drop(columns="kind")
+    frame["kind"] = np.array([0.0, 1.0, -1.0])[np.arange(60) % 3]
+    table = write(frame, f"t.{suffix}")
+    command = ["fit", table, "-t", "kind", "-o", "m.hmx", "--json", *QUICK]
+    told = json.loads(shell.run(*command, "--unlabelled", mark))
+    assert (told["labelled"], told["classes"]) == (40, [0, 1])
+    scores = json.loads(shell.run("evaluate", "m.hmx", table, "--json"))
+    assert (scores["rows"], scores["unlabelled"]) == (40, 20)
+
+
+def test_a_single_class_is_warned_about(shell):
+    frame = make_table()
+    write(frame[frame["kind"] == "yes"], "t.csv")
+    shell.run("fit", "t.csv", "-t", "kind", "-o", "m.hmx", *QUICK)
+    assert "hybridmix: warning: All labels are the same" in shell.err
+
+
+def test_names_and_marks_with_commas(shell):
+    frame = make_table().rename(columns={"size": "size, cm"}).astype({"size, cm": object})
+    frame.loc[4, "size, cm"] = "1,5"
+    write(frame, "t.csv")
+    command = ["fit", "t.csv", "-t", "kind", "-o", "m.hmx", *QUICK]
+    shell.run(*command, "--json", "--drop", '"size, cm",count')
+    assert read_metadata("m.hmx")["command_line"]["dropped"][1:3] == ["size, cm", "count"]
+    line = shell.fail(*command, "--real", '"size, cm"')
+    assert line.endswith("""--na '"1,5"'.""")
+    shell.run(*command, "--real", '"size, cm"', "--na", '"1,5"')
+    shell.run("predict", "m.hmx", "t.csv", "-o", "new.csv", "--keep", '"size, cm",id')
+    assert rows_of("new.csv")[0][:3] == ["size, cm", "id", "predicted"]
 
 
 def test_values_of_training_are_recognised():
@@ -496,6 +529,13 @@ def test_models_of_arrays_match_by_position(shell):
     shell.run("impute", "features.csv", "--model", "m.hmx")
 
 
+def test_drawn_labels_do_not_replace_a_column(shell):
+    frame = make_table()[["size"]].fillna(0.0).rename(columns={"size": "label"})
+    model = hybridmix.HybridMixtureClassifier(objective="likelihood", random_state=0)
+    hybridmix.save(model.fit(frame, np.arange(60) % 2), "m.hmx")
+    assert shell.run("sample", "m.hmx", "-n", 1).startswith("label,label_\n")
+
+
 def test_imputers_and_detectors_from_python(shell):
     frame = model_frame(make_table())
     write(make_table(), "table.csv")
@@ -522,7 +562,8 @@ def test_imputers_and_detectors_from_python(shell):
         ("t.csv", b"a,b\n1,2\n1,2,3\n", "line 3: 3 cells, but the header has 2"),
         ("t.csv", b"a,b\n1,2\n\n1\n", "line 4: 1 cells"),
         ("t.csv", b"a,a\n1,2\n", "several columns of the name 'a'"),
-        ("t.csv", b"a,b\n1,caf\xe9\n", "byte 0xe9 is not UTF-8"),
+        ("t.csv", b"a,b\n1,caf\xe9\n", "t.csv: byte 0xe9 is not UTF-8"),
+        ("t.csv", "a,b\n1,2\n".encode("utf-16"), "iconv -f UTF-16"),
         ("t.csv", b'a,b\n1,"2\n3,4\n', "unexpected end of data"),
         ("t.csv.gz", b"a,b\n1,2\n", "no whole gzip file"),
         (
@@ -553,6 +594,45 @@ def test_infinite_numbers(shell, fitted):
         assert "column 'size' is real, but row 5 has 'inf'" in line
 
 
+def test_decimals_and_short_floats(shell):
+    pa = pytest.importorskip("pyarrow")
+    from decimal import Decimal
+
+    prices = [None if row % 7 == 0 else Decimal(row) / 4 for row in range(30)]
+    sizes = [0.1 * row for row in range(30)]
+    table = pa.table(
+        {"price": pa.array(prices, pa.decimal128(6, 2)), "size": pa.array(sizes, "float")}
+    )
+    pq.write_table(table, "t.parquet")
+    for path in ("new.csv", "new.parquet"):
+        shell.run("impute", "t.parquet", "-o", path, "--components", 1)
+        filled = read(path)
+        assert filled["price"].notna().all()
+        assert filled["price"][29] == 7.25
+    assert rows_of("new.csv")[4][1] == "0.3"
+    assert pq.read_schema("new.parquet").field("size").type == pa.float32()
+
+
+def test_suffixes_in_capitals_and_decimal_commas_in_tabs(shell, fitted):
+    make_table().to_csv("T.TSV", index=False, sep="\t", decimal=",")
+    shell.run("predict", fitted, "T.TSV", "-o", "NEW.TSV")
+    shell.run("predict", fitted, "T.TSV", "-o", "new.csv")
+    tabbed, other = rows_of("NEW.TSV", "\t"), rows_of("new.csv", ";")
+    assert tabbed == other
+    assert "," in tabbed[1][-1]
+
+
+def test_long_cells(shell, fitted):
+    frame = make_table()
+    frame["note"] = "very " * 40_000
+    write(frame, "t.csv")
+    shell.run("predict", fitted, "t.csv", "-o", "new.csv")
+    assert rows_of("new.csv")[1][6] == frame["note"][0]
+    shell.run("fit", "t.csv", "-t", "kind", "-o", "m.hmx", *QUICK)
+    assert "very very" in shell.err
+    assert len(shell.err) < 5000
+
+
 def test_files_without_a_header(shell):
     Path("t.csv").write_text("5.1,3.5\n4.9,3.0\n4.7,3.2\n")
     shell.run("fit", "t.csv", "-o", "m.hmx", "--components", 1)
@@ -560,7 +640,7 @@ def test_files_without_a_header(shell):
 
 
 def test_byte_order_marks_and_blank_lines(shell):
-    text = "a,b\r\n1,x\r\n\r\n2,y\r\n3,x\r\n"
+    text = "  \r\n\r\na,b\r\n1,x\r\n\r\n2,y\r\n3,x\r\n"
     with open("t.csv", "w", encoding="utf-8-sig", newline="") as stream:
         stream.write(text)
     told = json.loads(
@@ -585,12 +665,16 @@ def test_byte_order_marks_and_blank_lines(shell):
         (["fit", "t.csv", "-o", "t.csv"], "would replace what is read"),
         (["fit", "t.csv", "-o", "no/such/m.hmx"], "there is no folder"),
         (["fit", "t.csv"], "--output"),
+        (["fit", "t.csv", "-o", "-"], "only tables go to stdout"),
+        (["report", "MODEL", "t.csv", "-o", "-"], "only tables go to stdout"),
+        (["predict", "MODEL", "-"], "not from stdin"),
         (["fit", "none.csv", "-o", "m.hmx"], "there is no such file"),
         (["fit", "t.csv", "-o", "m.hmx", "--components", "99"], "99"),
         (["impute", "t.csv", "-o", "t.csv"], "would replace what is read"),
         (["impute", "t.csv", "-o", "new.xls"], "must be one of"),
         (["impute", "t.csv", "-m", "MODEL", "--drop", "size"], "--drop is for a fit"),
         (["outliers", "t.csv", "--share", "0.1", "--threshold", "0.1"], "exclude"),
+        (["outliers", "t.csv", "--share", "2"], "to 1. Try 'hybridmix outliers --help'."),
         (["outliers", "t.csv", "--json", "-o", "-"], "both write to stdout"),
         (["predict", "none.hmx", "t.csv"], "none.hmx: No such file"),
         (["predict", "t.csv", "t.csv"], "cannot be loaded as a model"),
@@ -607,6 +691,27 @@ def test_wrong_arguments(shell, fitted, arguments, words):
     assert words in shell.fail(*arguments)
     assert Path("t.csv").read_bytes() == before
     assert os.listdir(".") == ["t.csv"]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "feather"])
+def test_folders_are_no_tables(shell, suffix):
+    os.mkdir(f"t.{suffix}")
+    assert "is a folder" in shell.fail("fit", f"t.{suffix}", "-o", "m.hmx")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_devices_and_pipes_are_not_replaced(shell):
+    write(make_table(), "t.csv")
+    os.mkfifo("pipe")
+    assert "is a device or a pipe" in shell.fail("fit", "t.csv", "-o", "pipe", *QUICK)
+    assert not os.path.isfile("pipe")
+
+
+def test_folders_that_cannot_be_written_to(shell, monkeypatch):
+    write(make_table(), "t.csv")
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+    line = shell.fail("fit", "t.csv", "-o", "m.hmx", *QUICK)
+    assert "m.hmx: no permission to write to" in line
 
 
 def test_columns_that_would_be_written_twice(shell, fitted):
@@ -734,6 +839,32 @@ def test_evaluation_of_few_classes(shell, fitted):
     assert "no row with a label" in shell.fail("evaluate", fitted, "t.csv")
 
 
+def shown_evaluation(shell, labels):
+    frame = pd.DataFrame({"x": np.arange(len(labels)) % 7, "kind": labels})
+    write(frame, "t.csv")
+    shell.run("fit", "t.csv", "-t", "kind", "-o", "m.hmx", *QUICK)
+    scores = json.loads(shell.run("evaluate", "m.hmx", "t.csv", "--json"))
+    return np.array(scores["confusion"]), shell.run("evaluate", "m.hmx", "t.csv")
+
+
+def test_confusion_fits_on_a_screen(shell, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    names = [f"a_long_name_of_class_{number}" for number in range(6)]
+    confusion, shown = shown_evaluation(shell, names * 20)
+    for number, (name, counts) in enumerate(zip(names, confusion, strict=True), start=1):
+        line = next(line for line in shown.splitlines() if name in line)
+        assert line.split() == [name, f"({number})", *map(str, counts)]
+
+
+def test_mistakes_among_many_classes(shell, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    names = [f"class_{number}" for number in range(10, 40)]
+    confusion, shown = shown_evaluation(shell, names * 20)
+    for number, name in enumerate(names):
+        row = next(line for line in shown.splitlines() if line.startswith(f"  {name} "))
+        assert row.split()[1:3] == ["20", str(confusion[number, number])]
+
+
 # Processes ----------------------------------------------------------------------------
 
 
@@ -760,6 +891,16 @@ def test_closed_pipes_are_silent(fitted, tmp_path):
         assert run.stderr.read() == ""
 
 
+def test_stdout_is_utf_8_everywhere(fitted, tmp_path):
+    table = make_table().rename(columns={"id": "名"})
+    path = write(table, tmp_path / "t.csv")
+    environment = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    with process("predict", fitted, path, env=environment, encoding="utf-8") as run:
+        assert run.stdout.readline().startswith("名,size,")
+        run.communicate()
+    assert run.returncode == 0
+
+
 def test_an_interrupted_fit_is_saved(shell, monkeypatch):
     @contextmanager
     def interrupting(console):
@@ -778,13 +919,16 @@ def test_an_interrupted_fit_is_saved(shell, monkeypatch):
 
 
 def test_interruption(shell, fitted, monkeypatch):
-    def interrupted(self, frame):
+    def interrupted(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(hybridmix.HybridMixtureClassifier, "predict_proba", interrupted)
     write(make_table(), "t.csv")
     assert shell("predict", fitted, "t.csv", "-o", "new.csv") == 130
     assert os.listdir(".") == ["t.csv"]
+    monkeypatch.setattr("hybridmix.cli.app.run", interrupted)
+    assert shell("predict", fitted) == 130
+    assert shell.err == "hybridmix: interrupted\n"
 
 
 def test_unexpected_errors_and_debugging(shell, fitted, monkeypatch):
@@ -797,6 +941,10 @@ def test_unexpected_errors_and_debugging(shell, fitted, monkeypatch):
     assert "Unexpected RuntimeError: oh no (rerun with --debug" in line
     assert shell("predict", fitted, "t.csv", "--debug") == 1
     assert "Traceback" in shell.err
+    for value in ("1", "", "0"):
+        monkeypatch.setenv("HYBRIDMIX_DEBUG", value)
+        shell("predict", fitted, "t.csv")
+        assert ("Traceback" in shell.err) == (value == "1")
 
 
 def test_bars_on_a_terminal(shell, fitted, monkeypatch):

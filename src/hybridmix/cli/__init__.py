@@ -31,6 +31,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         return 1
 
-    from hybridmix.cli.app import run
+    try:
+        from hybridmix.cli.app import run
 
-    return run(sys.argv[1:] if arguments is None else arguments)
+        return run(sys.argv[1:] if arguments is None else arguments)
+    except KeyboardInterrupt:
+        print("hybridmix: interrupted", file=sys.stderr)
+        return 130

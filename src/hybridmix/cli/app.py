@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from typing import Annotated
 
 import typer
@@ -55,7 +56,11 @@ def run(arguments: Sequence[str]) -> int:
     code : int
         The exit code.
     """
-    debug = "--debug" in arguments or os.environ.get("HYBRIDMIX_DEBUG", "0") != "0"
+    is_set = os.environ.get("HYBRIDMIX_DEBUG", "0") not in ("", "0")
+    debug = is_set or "--debug" in arguments
+    if isinstance(sys.stdout, TextIOWrapper) and not sys.stdout.isatty():
+        # What programs read is the same everywhere.
+        sys.stdout.reconfigure(encoding="utf-8", newline="\n")
     try:
         code = typer.main.get_command(app).main(
             args=[argument for argument in arguments if argument != "--debug"],

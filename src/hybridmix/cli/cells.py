@@ -78,7 +78,8 @@ class TextColumn:
 
     def numbers(self, marks: Marks) -> FloatArray:
         """Return the cells as numbers, NaN where missing."""
-        return _parsed(self.texts(marks), self.decimal)
+        numbers = _plain_numbers(self.cells, marks) if self.decimal == "." else None
+        return _parsed(self.texts(marks), self.decimal) if numbers is None else numbers
 
     def widened(self) -> TextColumn:
         """Return the column: text has room for anything."""
@@ -123,7 +124,7 @@ class TypedColumn:
 
     def texts(self, marks: Marks) -> list[str | None]:
         """Return the cells as text, None where missing."""
-        cells = (written_value(value) for value in self.array.to_pylist())
+        cells = (written_value(value) for value in _values(self.array))
         stripped = (cell.strip() for cell in cells)
         return [None if cell in marks else cell for cell in stripped]
 
@@ -153,7 +154,7 @@ class TypedColumn:
 
     def written(self, decimal: str, rows: slice = ALL) -> list[str]:
         """Return cells as text, empty where missing."""
-        values = self.array[rows].to_pylist()
+        values = _values(self.array[rows])
         return [written_value(value, decimal, self.digits) for value in values]
 
     def stored(self, as_number: bool, marks: Marks) -> pa.Array:
@@ -192,6 +193,27 @@ def written_value(value: Any, decimal: str = ".", digits: int = 15) -> str:
         text = repr(value) if digits == 17 else f"{value:.{digits}g}"
         return text.replace(".", decimal)
     return str(value)
+
+
+def _values(array: pa.Array) -> list[Any]:
+    """Return values; short floats by the digits that they have, 0.1 as 0.1."""
+    if pa.types.is_float32(array.type):
+        array = pc.cast(pc.cast(array, pa.string()), pa.float64())
+    values: list[Any] = array.to_pylist()
+    return values
+
+
+def _plain_numbers(cells: list[str], marks: Marks) -> FloatArray | None:
+    """Read numbers all at once; None if there is a cell that needs a closer look."""
+    texts = pc.utf8_trim_whitespace(pa.array(cells, pa.string()))
+    is_missing = pc.is_in(texts, value_set=pa.array(sorted(marks), pa.string()))
+    try:
+        array = pc.cast(pc.if_else(is_missing, None, texts), pa.float64())
+    except pa.ArrowInvalid:
+        return None
+    numbers = np.array(array.to_numpy(zero_copy_only=False), dtype=np.float64)
+    n_numbers = len(array) - array.null_count
+    return numbers if np.isfinite(numbers).sum() == n_numbers else None
 
 
 def _parsed(texts: list[str | None], decimal: str) -> FloatArray:

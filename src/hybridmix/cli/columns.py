@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from shlex import quote
 
 import numpy as np
 
 from hybridmix.cli.cells import CellError, Column, Marks
-from hybridmix.cli.tables import Chunk, InputError, Table
+from hybridmix.cli.tables import Chunk, InputError, Table, as_option
 
 # Text with more values than this, and more than half as many as cells, names the rows.
 _MANY = 20
@@ -21,6 +20,8 @@ _FEW = 10
 # Numbers with at most so many other values may have marks of missing values.
 _FEW_STRAYS = 3
 _N_EXAMPLES = 3
+# How the reason of such a column ends.
+MAYBE_CODES = "(codes?)"
 
 _DATE = re.compile(
     r"\d{4}-\d{1,2}-\d{1,2}([ T]\d{1,2}:\d{2}.*)?|\d{1,2}([./-])\d{1,2}\2\d{2,4}.*|"
@@ -215,12 +216,15 @@ def _decided_number(name: str, found: _Findings) -> tuple[str, str]:
     is_named_so = bool(_NAME_OF_IDENTIFIER.fullmatch(name))
     is_counter = found.is_counter and found.n_observed > _MANY
     if found.is_whole and (is_counter or (is_named_so and found.is_unique)):
-        return "dropped", f"looks like an identifier; keep it with --real {quote(name)}"
+        return (
+            "dropped",
+            f"looks like an identifier; keep it with --real {as_option(name)}",
+        )
     n_values = _TOO_MANY if found.values is None else len(found.values)
     if n_values == 1:
         return "real", "a single value"
     if found.is_whole and n_values <= _FEW:
-        return "real", f"{n_values} whole numbers; if codes: --categorical {quote(name)}"
+        return "real", f"{n_values} whole numbers {MAYBE_CODES}"
     return "real", "whole numbers" if found.is_whole else "numbers"
 
 
@@ -229,11 +233,11 @@ def _decided_category(name: str, found: _Findings) -> tuple[str, str]:
         stray = min(found.strays)
         return (
             "dropped",
-            f"numbers, but also {stray!r}; if it means missing: --na {quote(stray)}",
+            f"numbers, but also {stray!r}; if it means missing: --na {as_option(stray)}",
         )
     if found.names_rows:
         return "dropped", (
-            f"looks like an identifier; keep it with --categorical {quote(name)}"
+            f"looks like an identifier; keep it with --categorical {as_option(name)}"
         )
     assert found.values is not None
     n_values = len(found.values)

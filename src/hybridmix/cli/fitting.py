@@ -13,7 +13,7 @@ from hybridmix._typing import FloatArray
 from hybridmix.cli.cells import MISSING, Marks, parse_number
 from hybridmix.cli.columns import ColumnKind, inferred_kinds, is_identifying
 from hybridmix.cli.console import Console
-from hybridmix.cli.models import Model, as_frame, numbers_of
+from hybridmix.cli.models import Model, as_frame, numbers_of, without_mark
 from hybridmix.cli.tables import CHUNK_ROWS, InputError, Table
 
 # Numbers of components that BIC chooses from where no label tells more.
@@ -134,7 +134,7 @@ def _read_columns(
 
 def _labels(texts: list[str | None], reading: Reading) -> np.ndarray:
     """Return the labels of rows: whole numbers if all are, else text; None if missing."""
-    texts = [None if text == reading.unlabelled else text for text in texts]
+    texts = without_mark(texts, reading.unlabelled)
     known = [text for text in texts if text is not None]
     if not known:
         raise InputError(f"--target {reading.target}: no row has a label.")

@@ -7,7 +7,6 @@ import zipfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ import pandas as pd
 import hybridmix
 from hybridmix._typing import FloatArray
 from hybridmix.cli.cells import MISSING, CellError, Column, Marks
-from hybridmix.cli.tables import Chunk, InputError, Table
+from hybridmix.cli.tables import Chunk, InputError, Table, as_option
 from hybridmix.io import read_metadata
 
 Texts = list[str | None]
@@ -206,7 +205,7 @@ def numbers_of(table: Table, chunk: Chunk, name: str, marks: Marks) -> FloatArra
         row = chunk.start + error.position + 1
         raise InputError(
             f"{table.path}: column {name!r} is real, but row {row} has {error.text!r}. "
-            f"If it stands for a missing value: --na {quote(error.text)}."
+            f"If it stands for a missing value: --na {as_option(error.text)}."
         ) from None
 
 
@@ -250,8 +249,8 @@ def label_column(model: Model, table: Table, target: str | None) -> str:
 def labels_of(model: Model, table: Table, chunk: Chunk, target: str) -> list[Any]:
     """Return labels of rows, None where missing; unknown ones are an error."""
     classes = model.estimator.classes_.tolist()
-    marks = model.marks if model.unlabelled is None else model.marks | {model.unlabelled}
-    labels = matcher(classes)(chunk.columns[target].texts(marks))
+    texts = without_mark(chunk.columns[target].texts(model.marks), model.unlabelled)
+    labels = matcher(classes)(texts)
     known = {None, *classes}
     for position, label in enumerate(labels):
         if label not in known:
@@ -261,6 +260,15 @@ def labels_of(model: Model, table: Table, chunk: Chunk, target: str) -> list[Any
                 f"model's: {listed(classes)}."
             )
     return labels
+
+
+def without_mark(texts: Texts, mark: str | None) -> Texts:
+    """Return labels, None where the mark of no label stands; -1 and -1.0 are the same."""
+    if mark is None:
+        return texts
+    worth = _worth(mark)
+    same = {mark} | {t for t in set(texts) if worth is not None and _worth(t) == worth}
+    return [None if text in same else text for text in texts]
 
 
 def filled(

@@ -15,6 +15,7 @@ from hybridmix.cli.cells import Column, TypedColumn
 from hybridmix.cli.console import Console
 from hybridmix.cli.models import Matching, Model, label_column, labels_of
 from hybridmix.cli.tables import Chunk, InputError, Table
+from hybridmix.cli.workflow import split
 from hybridmix.cli.writing import Write, writing
 from hybridmix.estimators.typicality import LOG_RARE
 from hybridmix.metrics import calibration_report
@@ -34,7 +35,7 @@ def kept_columns(table: Table, keep: str) -> list[str]:
     """Return the columns that ``--keep`` names: all, none, or a list."""
     if keep in ("all", "none"):
         return table.names if keep == "all" else []
-    names = [name.strip() for name in keep.split(",")]
+    names = list(split([keep]))
     for name in names:
         table.check_column(name, "--keep")
     return names

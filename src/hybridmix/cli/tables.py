@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gc
 import gzip
 import re
 from collections import Counter
@@ -14,6 +15,7 @@ from functools import cached_property
 from io import TextIOWrapper
 from itertools import dropwhile, islice
 from pathlib import Path
+from shlex import quote
 from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
@@ -27,6 +29,8 @@ _SEPARATORS = ",;\t|"
 CHUNK_ROWS = 20_000
 # Lines of a file that tell how it writes fractions.
 _SNIFFED_LINES = 200
+# Cells of text may be as long as a book; csv's own limit is that of a chapter.
+csv.field_size_limit(2**27)
 
 
 class InputError(ValueError):
@@ -132,8 +136,7 @@ class TextTable(Table):
         lines = list(dropwhile(str.isspace, lines))
         if not lines:
             raise InputError(f"{self.path} is empty.")
-        is_tabbed = ".tsv" in self.path.suffixes
-        self.separator = "\t" if is_tabbed else _sniffed_separator(lines[0])
+        self.separator = "\t" if is_tabbed(self.path) else _sniffed_separator(lines[0])
         self.decimal = _sniffed_decimal(lines[1:], self.separator)
         with self._explaining(None):
             header = next(csv.reader(lines, delimiter=self.separator, strict=True))
@@ -144,21 +147,20 @@ class TextTable(Table):
         start = 0
         with self._opened() as (text, raw):
             rows = self._rows(text)
-            while block := list(islice(rows, n_rows)):
+            while block := _transposed(rows, n_rows):
                 columns: dict[str, Column] = {
-                    name: TextColumn(list(cells), self.decimal)
-                    for name, cells in zip(
-                        self.names, zip(*block, strict=True), strict=True
-                    )
+                    name: TextColumn(cells, self.decimal)
+                    for name, cells in zip(self.names, block, strict=True)
                 }
-                yield Chunk(start, columns, raw.tell() / size)
-                start += len(block)
+                chunk = Chunk(start, columns, raw.tell() / size)
+                yield chunk
+                start += chunk.n_rows
 
     def _rows(self, text: TextIOWrapper) -> Iterator[list[str]]:
         reader = csv.reader(text, delimiter=self.separator, strict=True)
         with self._explaining(reader):
             rows = filter(None, reader)  # without blank lines
-            next(rows)
+            next(dropwhile(_is_blank, rows))
             for row in rows:
                 if len(row) != len(self.names):
                     raise InputError(
@@ -173,10 +175,13 @@ class TextTable(Table):
         try:
             yield
         except UnicodeDecodeError as error:
-            line = 0 if reader is None else reader.line_num
+            byte = error.object[error.start]
+            where = "" if reader is None else f", after line {reader.line_num}"
+            # A file in UTF-16 begins by a mark of two bytes, which are never text.
+            encoding = "UTF-16" if byte >= 0xFE else "ISO-8859-1"
             raise InputError(
-                f"{self.path}, after line {line}: byte 0x{error.object[error.start]:02x} "
-                "is not UTF-8. Convert the file, such as by iconv -f ISO-8859-1 -t UTF-8."
+                f"{self.path}{where}: byte 0x{byte:02x} is not UTF-8. Convert the file, "
+                f"such as by iconv -f {encoding} -t UTF-8."
             ) from error
         except csv.Error as error:
             line = 1 if reader is None else reader.line_num
@@ -211,7 +216,9 @@ class TypedTable(Table):
     def whole_with_holes(self) -> set[str]:
         """Columns whose type has no room for the fractions that fill their holes."""
         whole = [
-            name for name, dtype in self._types.items() if pa.types.is_integer(dtype)
+            name
+            for name, dtype in self._types.items()
+            if pa.types.is_integer(dtype) or pa.types.is_decimal(dtype)
         ]
         found: set[str] = set()
         for batch, _ in self._batches(100_000):
@@ -259,6 +266,10 @@ class TypedTable(Table):
 def open_table(path: Path) -> Table:
     """Open a file by its suffix."""
     name = path.name.lower()
+    if str(path) == "-":
+        raise InputError("Tables are read from files, not from stdin: name a file.")
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; name a file.")
     if not path.exists():
         raise InputError(f"{path}: there is no such file.")
     if name.endswith(TEXT_SUFFIXES):
@@ -268,10 +279,21 @@ def open_table(path: Path) -> Table:
     raise InputError(unknown_format(path))
 
 
+def is_tabbed(path: Path) -> bool:
+    """Tell whether the name of a file says that tabs separate its cells."""
+    return path.name.lower().endswith((".tsv", ".tsv.gz"))
+
+
 def unknown_format(path: Path) -> str:
     """Say which formats there are."""
     known = ", ".join(TEXT_SUFFIXES + TYPED_SUFFIXES)
     return f"{path}: the format is told by the suffix, which must be one of {known}."
+
+
+def as_option(text: str) -> str:
+    """Write a name or mark as an option of a command line takes it."""
+    escaped = text.replace('"', '""')
+    return quote(f'"{escaped}"' if "," in text or '"' in text else text)
 
 
 def no_column(name: str, names: list[str], where: Any) -> str:
@@ -283,6 +305,25 @@ def no_column(name: str, names: list[str], where: Any) -> str:
         listed = ", ".join(map(repr, names[:12])) + (", ..." if len(names) > 12 else "")
         hint = f"The columns are {listed}."
     return f"{where} has no column {name!r}. {hint}"
+
+
+def _transposed(rows: Iterator[list[str]], n_rows: int) -> list[list[str]]:
+    """Read some rows, and return their columns.
+
+    So many new lists call the garbage collector again and again. It finds nothing, and
+    takes more time than the reading, so it waits.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return [list(cells) for cells in zip(*islice(rows, n_rows), strict=True)]
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _is_blank(row: list[str]) -> bool:
+    return len(row) == 1 and not row[0].strip()
 
 
 def _sniffed_separator(header: str) -> str:

@@ -18,7 +18,11 @@ from hybridmix.cli.results import WorstRow
 
 _SHOWN_COLUMNS = 3
 _SHOWN_CATEGORIES = 6
-_SHOWN_CLASSES = 20
+# A matrix of more classes is too wide for a screen.
+_SHOWN_CLASSES = 8
+# More in the names of classes, and columns get numbers instead.
+_SHOWN_LETTERS = 40
+_LONGEST = 30
 
 
 def grid(
@@ -29,7 +33,10 @@ def grid(
     for name in header:
         is_right = name in right
         table.add_column(
-            Text(name), justify="right" if is_right else "left", no_wrap=is_right
+            Text(name),
+            justify="right" if is_right else "left",
+            no_wrap=is_right,
+            overflow="fold",
         )
     for row in rows:
         # Cells are data: brackets in them are no markup.
@@ -44,7 +51,7 @@ def column_table(kinds: Sequence[ColumnKind]) -> RichTable:
             kind.name,
             kind.kind,
             kind.reason,
-            ", ".join(kind.examples),
+            ", ".join(map(_excerpt, kind.examples)),
             f"{100 * kind.missing:.1f} %" if kind.missing else "",
         )
         for kind in kinds
@@ -61,16 +68,33 @@ def evaluation(values: dict[str, Any]) -> list[Any]:
         for name, value in values.items()
         if isinstance(value, float)
     ]
-    labels = values["classes"][:_SHOWN_CLASSES]
-    counts = values["confusion"][:_SHOWN_CLASSES, :_SHOWN_CLASSES].tolist()
-    rows = [(label, *row) for label, row in zip(labels, counts, strict=True)]
-    header = ("label", *(str(label) for label in labels))
-    return [
-        counted,
-        grid(("score", "value"), scores, right=("value",)),
-        "Labels in rows, predictions in columns:",
-        grid(header, rows, right=header[1:]),
-    ]
+    names = [_excerpt(str(label)) for label in values["classes"]]
+    shown = _confusion if len(names) <= _SHOWN_CLASSES else _mistakes
+    table = grid(("score", "value"), scores, right=("value",))
+    return [counted, table, *shown(names, values["confusion"])]
+
+
+def _confusion(names: list[str], counts: np.ndarray) -> list[Any]:
+    """Show how often each label was predicted as each class."""
+    header = names
+    if sum(map(len, names)) > _SHOWN_LETTERS:
+        header = [f"({k})" for k in range(1, len(names) + 1)]
+        names = [f"{name} {k}" for name, k in zip(names, header, strict=True)]
+    rows = [(name, *row) for name, row in zip(names, counts.tolist(), strict=True)]
+    title = "Labels in rows, predictions in columns:"
+    return [title, grid(("label", *header), rows, right=header)]
+
+
+def _mistakes(names: list[str], counts: np.ndarray) -> list[Any]:
+    """Show for each label how often it was predicted, and what most often instead."""
+    wrong = counts - np.diag(np.diag(counts))
+    rows = []
+    for k, name in enumerate(names):
+        worst = int(wrong[k].argmax())
+        instead = f"{names[worst]} ({wrong[k, worst]})" if wrong[k].any() else ""
+        rows.append((name, counts[k].sum(), counts[k, k], instead))
+    header = ("label", "rows", "right", "most often taken for")
+    return [grid(header, rows, right=header[1:3])]
 
 
 def outliers(
@@ -84,7 +108,7 @@ def outliers(
             f"{row.typicality:.1f}",
             f"{np.exp(row.typicality):.1e}",
             "yes" if row.typicality < level else "no",
-            *(row.cells[name] for name in names),
+            *(_excerpt(row.cells[name]) for name in names),
         )
         for row in worst
     ]
@@ -163,6 +187,12 @@ def inspection(values: dict[str, Any]) -> list[Any]:
         groups = grid(("component", "share"), rows, right=("share",))
     table = grid(("column", "type", "categories"), columns)
     return [*map(Text, lines), table, groups]
+
+
+def _excerpt(text: str) -> str:
+    """Return the beginning of a text, in one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 3]}..."
 
 
 def _shortened(values: Sequence[Any]) -> str:

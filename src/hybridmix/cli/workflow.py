@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +15,12 @@ from hybridmix.cli.writing import STDOUT
 
 
 def split(texts: Sequence[str] | None) -> tuple[str, ...]:
-    """Join what a repeated option gives; its parts may be separated by commas."""
-    parts = (part.strip() for text in texts or () for part in text.split(","))
+    """Join what a repeated option gives; its parts may be separated by commas.
+
+    Quotes keep commas together: ``"width, cm",id`` are two names.
+    """
+    rows = csv.reader(texts or (), skipinitialspace=True)
+    parts = (part.strip() for row in rows for part in row)
     return tuple(dict.fromkeys(part for part in parts if part))
 
 

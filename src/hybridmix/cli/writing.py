@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import os
 import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from hybridmix.cli.tables import (
     TYPED_SUFFIXES,
     InputError,
     Table,
+    is_tabbed,
     unknown_format,
 )
 from hybridmix.io import replacing
@@ -35,10 +37,17 @@ def check_output(path: Path, *inputs: Path, is_table: bool = True) -> None:
         return
     if is_table and not path.name.lower().endswith(TEXT_SUFFIXES + TYPED_SUFFIXES):
         raise InputError(unknown_format(path))
+    if path == STDOUT:
+        raise InputError("-o -: only tables go to stdout; name a file.")
     if path.is_dir():
         raise InputError(f"{path} is a folder; name a file.")
-    if not path.absolute().parent.is_dir():
-        raise InputError(f"{path}: there is no folder {path.absolute().parent}.")
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path} is a device or a pipe; name a file.")
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise InputError(f"{path}: there is no folder {folder}.")
+    if not os.access(folder, os.W_OK):
+        raise InputError(f"{path}: no permission to write to {folder}.")
     for given in inputs:
         if path.exists() and given.exists() and path.samefile(given):
             raise InputError(f"-o {path} would replace what is read; name another file.")
@@ -101,10 +110,13 @@ def _text_stream(path: Path, stream: BinaryIO) -> Iterator[TextIO]:
 
 
 def _separator(path: Path, like: Table | None) -> str:
-    if ".tsv" in path.suffixes:
+    if is_tabbed(path):
         return "\t"
-    is_like = path == STDOUT or (like is not None and ".csv" in like.path.suffixes)
-    return like.separator if like is not None and is_like else ","
+    if like is None:
+        return ","
+    if path != STDOUT and is_tabbed(like.path):
+        return ";" if like.decimal == "," else ","
+    return like.separator
 
 
 def _text_writer(stream: TextIO, separator: str, like: Table | None) -> Write:

@@ -170,7 +170,10 @@ def sample(
             for name, values in zip(source.column_names, columns_of(drawn), strict=True)
         }
         if source.is_classifier:
-            columns[source.target or "label"] = TypedColumn.of(groups.tolist())
+            name = source.target or "label"
+            while name in columns:
+                name += "_"
+            columns[name] = TypedColumn.of(groups.tolist())
         with writing(output) as write:
             write(columns)
         tell_written(console, output, f"{rows} rows drawn, ")

@@ -8,6 +8,7 @@ from pathlib import Path
 from hybridmix import MixtureDensity
 from hybridmix.cli import fitting, views
 from hybridmix.cli import options as opt
+from hybridmix.cli.columns import MAYBE_CODES
 from hybridmix.cli.console import Console, talking
 from hybridmix.cli.fitting import Training
 from hybridmix.cli.models import Model
@@ -62,6 +63,8 @@ def fit(
         estimator = chosen.classifier() if target else chosen.density(MixtureDensity)
         training = fitting.read_training(open_table(table), reading, console)
         console.note_table(views.column_table(training.kinds))
+        if any(kind.reason.endswith(MAYBE_CODES) for kind in training.kinds):
+            console.note("If whole numbers are codes: --categorical NAMES")
         begin = time.perf_counter()
         model = training.model(fitting.fit(estimator, training, console), reading)
         seconds = time.perf_counter() - begin
@@ -101,6 +104,8 @@ def _sum_up(
         values |= {"labelled": n_labelled, "classes": estimator.classes_}
         classes = ", ".join(map(str, estimator.classes_.tolist()))
         console.note(f"{n_labelled} of {n_rows} rows have a label; classes: {classes}")
+        if len(estimator.classes_) == 1:
+            console.warn("All labels are the same: the model has nothing to tell apart.")
         hint = (
             "How good is it? Other rows tell: hybridmix evaluate "
             f"{output} TABLE, or hybridmix report {output} TABLE -o report.html"
