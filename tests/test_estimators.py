@@ -544,6 +544,7 @@ def test_calibration_needs_rows_to_hold_out(iris):
         ({"generalisation_loss": -0.1}, "generalisation_loss=-0.1"),
         ({"objective": "margin", "loss": "log"}, "objective='conditional'"),
         ({"tradeoff": -1.0}, "tradeoff=-1.0"),
+        ({"tradeoff": np.inf}, "tradeoff=inf"),
         ({"margin": 0.0}, "margin=0.0"),
         ({"margin": "wide"}, "margin='wide'"),
         ({"n_steps": 0}, "n_steps=0"),

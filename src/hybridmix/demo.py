@@ -32,7 +32,7 @@ WORDS = "mean texture"
 MISSING = 0.3
 N_LABELLED = 40
 N_MIXED_UP = 20
-N_SPLITS = 5
+N_SPLITS = 3
 _NAME_WIDTH = 44
 Scores = dict[str, tuple[float, ...]]
 
@@ -309,7 +309,7 @@ def run(
     folder : str or path-like, default="hybridmix-demo"
         Where to write tables, model and report.
     quick : bool, default=False
-        One split instead of five.
+        One split instead of three.
 
     Returns
     -------

@@ -162,7 +162,15 @@ class FrameColumns:
         return result
 
     def values(self, column: int) -> list[Any]:
-        return [None if is_missing(v) else v for v in self._series(column).to_list()]
+        import narwhals.stable.v2 as nw
+
+        series = self._series(column)
+        if series.dtype in (nw.String, nw.Categorical, nw.Enum, nw.Boolean):
+            # What is missing in such columns is null, and a look at each cell is slow.
+            holes = series.is_null().to_list()
+            pairs = zip(series.to_list(), holes, strict=True)
+            return [None if hole else value for value, hole in pairs]
+        return [None if is_missing(value) else value for value in series.to_list()]
 
     def dtype_name(self, column: int) -> str:
         import narwhals.stable.v2 as nw

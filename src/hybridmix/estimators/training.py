@@ -174,8 +174,9 @@ def check_number(
         not isinstance(value, kind)
         or isinstance(value, bool)
         or not (least <= float(value) <= most)
+        or np.isinf(float(value))
     ):
-        expected = "a whole number" if whole else "a number"
+        expected = "a whole number" if whole else "a finite number"
         upper = "" if most == np.inf else f" and at most {most:g}"
         raise ValueError(
             f"{name}={value!r} is not valid: it must be {expected} of at least "
