@@ -14,6 +14,7 @@ from scipy.integrate import trapezoid
 from sklearn.datasets import load_digits, load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from hybridmix import (
@@ -378,6 +379,9 @@ def test_path_of_a_search():
     alone = HybridMixtureClassifierCV(n_components=1, tradeoff=1, cv=2).fit(X, y)
     with pytest.raises(ValueError, match="tradeoff=1 alone"):
         TradeoffPathDisplay.from_estimator(alone)
+    other = GridSearchCV(HybridMixtureClassifier(), {"n_steps": [1]}, cv=2).fit(X, y)
+    with pytest.raises(ValueError, match="Search along several tradeoffs"):
+        TradeoffPathDisplay.from_estimator(other)
 
 
 def test_path_of_one_classifier():

@@ -10,9 +10,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
 from sklearn.metrics import log_loss, roc_auc_score
+from threadpoolctl import threadpool_limits
 
 import hybridmix
 from hybridmix import (
@@ -23,12 +25,13 @@ from hybridmix import (
     MixtureOutlierDetector,
 )
 from hybridmix.progress import listening
-from hybridmix.reporting import charts, report, validation
+from hybridmix.reporting import baselines, charts, report, validation
 from hybridmix.reporting.markup import NONE, number, percent, tick_texts, with_deviation
-from hybridmix.reporting.sections import SECTIONS
+from hybridmix.reporting.sections import SECTIONS, training
 from hybridmix.reporting.subject import Subject
 
 OF_CLASSES = {"quality", "errors", "missing", "features"}
+WITHOUT_CLASSES = {section.anchor for section in SECTIONS} - OF_CLASSES
 MINUS = "\N{MINUS SIGN}"
 VOID = {"meta", "link", "br", "img", "hr"}
 
@@ -196,11 +199,37 @@ def test_importance_finds_the_column_that_matters():
     X[:, 1] += 4.0 * (y == "b")
     model = HybridMixtureClassifier("likelihood", random_state=0).fit(X, y)
     page = check(report(model, X, y, cv=2, baselines=False).html)
+    assert "in bold" not in page.text["quality"]  # of a single model nothing is best
     assert page.tables["features"][0][1][0] == "column 1"
     profile = next(row for row in page.tables["components"][1] if row[0] == "column 1")
     assert float(profile[2].split()[1].replace(MINUS, "-")) == pytest.approx(
         model.means_[0, 1], abs=0.06
     )
+
+
+def test_parts_agree_about_held_out_rows(written):
+    tables = check(written.html).tables
+    accuracies = [row[1].split()[0] for row in tables["quality"][0][1:]]
+    assert [row[1] for row in tables["missing"][0][1:]] == accuracies
+    text = check(written.html).text["features"]
+    assert f"log loss {tables['quality'][0][1][3].split()[0]}" in text
+    assert f"accuracy {accuracies[0]}" in text
+
+
+def test_components_that_overlap():
+    X = np.random.default_rng(0).normal(size=(200, 1))
+    density = MixtureDensity(4, random_state=0).fit(X)
+    page = check(report(density, X).html, WITHOUT_CLASSES)
+    # Many rows are as typical as can be, but some of them are denser.
+    assert np.mean(density.typicality(X) > -1e-6) > 0.2
+    component, log_density = density.predict(X), density.score_samples(X)
+    for place, row in enumerate(page.tables["components"][0][1:]):
+        own = np.where(component == place, log_density, -np.inf)
+        assert int(row[3].split(",")[0]) == own.argmax()
+    # Typicality is but an upper bound.
+    sample, _ = density.sample(10_000)
+    assert np.mean(density.typicality(sample) < np.log(0.01)) < 0.005
+    assert "own rows about 1 % or fewer" in page.text["density"]
 
 
 # Text ---------------------------------------------------------------------------------
@@ -261,6 +290,11 @@ def test_ticks_are_few_round_and_different(limits):
     assert len(set(tick_texts(found))) == len(found)
 
 
+def test_errors_are_not_negative_even_where_there_are_none():
+    errors = {"training error": np.zeros(5), "validation error": np.zeros(5)}
+    assert MINUS not in training._trace_figure("Share of wrong predictions", errors)
+
+
 def test_polars_like_pandas():
     X, y = load_iris(return_X_y=True, as_frame=True)
     X = X.iloc[::3].reset_index(drop=True)
@@ -290,10 +324,7 @@ def test_polars_like_pandas():
 )
 def test_models_without_classes(model, fitted):
     X = fitted[1]
-    page = check(
-        report(model.fit(X), X).html,
-        {section.anchor for section in SECTIONS} - OF_CLASSES,
-    )
+    page = check(report(model.fit(X), X).html, WITHOUT_CLASSES)
     assert type(model).__name__ in page.text["summary"]
     assert "label" not in page.text["data"]
     if isinstance(model, MixtureOutlierDetector):
@@ -311,6 +342,41 @@ def test_search_is_reported_by_its_best_model():
     assert len(page.tables["training"][-1]) == 5
 
 
+@pytest.mark.parametrize("objective", ["likelihood", "hybrid", "conditional", "margin"])
+def test_densities_that_nothing_made_fit_the_rows(objective):
+    X, y = load_iris(return_X_y=True)
+    model = HybridMixtureClassifier(objective, n_steps=2).fit(X, y)
+    page = check(report(model, X, None).html)
+    is_warned = "need not fit" in page.text["density"]
+    assert is_warned == (objective in ("conditional", "margin"))
+
+
+def test_folds_take_as_many_steps_as_a_search():
+    X, y = load_iris(return_X_y=True)
+    search = HybridMixtureClassifierCV(
+        HybridMixtureClassifier(n_steps=12),
+        n_components=[1],
+        covariance_type="tied",
+        tradeoff=[0, 1, 2, 4],
+        cv=2,
+    ).fit(X[::3], y[::3])
+    for tradeoff, n_steps in ((0, 4), (1, 4), (2, 8), (4, 12)):
+        search.best_params_["tradeoff"] = tradeoff
+        fresh = validation.fresh_model(Subject.of(search, X, y, 2, False, 0))
+        assert fresh.n_steps == n_steps
+
+
+def test_the_call_makes_the_report_again(fitted, written, tmp_path, monkeypatch):
+    model, X, y = fitted
+    call = "import hybridmix" + written.html.split("import hybridmix")[1]
+    call = call.split("</code>")[0].replace("&quot;", '"')
+    monkeypatch.chdir(tmp_path)
+    exec(call, {"model": model, "X": X, "y": y})
+    again = (tmp_path / "report.html").read_text("utf-8")
+    title = "Report on a HybridMixtureClassifier"
+    assert again.replace(title, "Wine") == written.html
+
+
 def test_loaded_models_have_the_same_report(fitted, written, tmp_path):
     model, X, y = fitted
     hybridmix.save(model, tmp_path / "model.hmx")
@@ -321,10 +387,7 @@ def test_loaded_models_have_the_same_report(fitted, written, tmp_path):
 def test_marginals_have_no_traces(fitted):
     X = fitted[1]
     marginal = MixtureDensity(2, random_state=0).fit(X).marginal(["alcohol", "ash"])
-    page = check(
-        report(marginal, X[["alcohol", "ash"]]).html,
-        {section.anchor for section in SECTIONS} - OF_CLASSES,
-    )
+    page = check(report(marginal, X[["alcohol", "ash"]]).html, WITHOUT_CLASSES)
     assert "no traces" in page.text["training"]
 
 
@@ -384,6 +447,26 @@ def test_odd_tables(name):
     X = np.array(X, dtype=object if X.dtype == object else float)
     X[1] = None if X.dtype == object else np.nan
     check(report(model, X, cv=2).html)
+
+
+def test_names_of_rows(fitted):
+    model, X, y = fitted
+    rows = np.arange(len(X))
+    pairs = pd.MultiIndex.from_arrays([rows // 9, rows % 9])
+    subject = Subject.of(model, X.set_axis(pairs), y, 2, False, 0)
+    assert subject.row_name(10) == "(1, 1)"
+    same = Subject.of(model, X.set_axis(np.zeros(len(X))), y, 2, False, 0)
+    assert not same.has_index
+    assert same.row_name(10) == "10"
+
+
+def test_very_many_classes_have_no_table_of_all_pairs(monkeypatch, fitted):
+    from hybridmix.reporting.sections import errors
+
+    monkeypatch.setattr(errors, "_MAX_SHARES", 2)
+    monkeypatch.setattr(errors, "_MAX_CONFUSED", 2)
+    page = check(report(*fitted, cv=2, baselines=False).html)
+    assert [rows[0][1] for rows in page.tables["errors"]] == ["taken for"]
 
 
 @pytest.mark.parametrize("y", [None, "unlabelled"])
@@ -459,6 +542,23 @@ def test_progress_is_announced(fitted):
     }
 
 
+def test_baselines_have_one_thread(fitted, monkeypatch):
+    """More would wait for each other, above all where others work, too."""
+    from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
+
+    found = []
+    kept = baselines._boosted_trees
+
+    def observed(*arguments):
+        found.append(_openmp_effective_n_threads())
+        return kept(*arguments)
+
+    monkeypatch.setattr(baselines, "_boosted_trees", observed)
+    with threadpool_limits(limits=2, user_api="openmp"):
+        report(*fitted, cv=2)
+    assert found == [1, 1]
+
+
 def test_wrong_use(fitted):
     from sklearn.linear_model import LogisticRegression
 
@@ -469,6 +569,11 @@ def test_wrong_use(fitted):
         report(model, X, y, cv=1)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         report(model, X, y[:-1])
+    with pytest.raises(ValueError, match="random_state=4294967295 is not valid"):
+        report(model, X, y, random_state=2**32 - 1)
+    density = MixtureDensity().fit(np.eye(3))
+    with pytest.raises(TypeError, match="Sparse data was passed"):
+        report(density, csr_array(np.eye(3)))
 
 
 def test_import_is_cheap():

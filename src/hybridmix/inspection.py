@@ -73,8 +73,8 @@ class FeatureImportance:
 def feature_importance(classifier: Any, X: Any, y: Any) -> FeatureImportance:
     r"""Tell which columns carry the decision, by marginalising each of them out.
 
-    The classifier that has never seen column :math:`j` follows exactly from the one that
-    has, without training it again and without values that are made up:
+    How the classifier decides without column :math:`j` follows exactly from its density,
+    without training it again and without values that are made up:
 
     .. math:: p(c \mid x_{-j}) \propto \int p(x, c)\, dx_j.
 

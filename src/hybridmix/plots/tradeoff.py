@@ -76,13 +76,13 @@ class TradeoffPathDisplay:
             for index, params in enumerate(results["params"])
             if {**params, "tradeoff": None} == {**best, "tradeoff": None}
         ]
-        path.sort(key=lambda index: results["params"][index]["tradeoff"])
-        if len(path) < 2:
+        if len(path) < 2 or "tradeoff" not in best:
             raise ValueError(
                 "The best parameters were scored with tradeoff="
                 f"{best.get('tradeoff')} alone, so there is no path to draw. Search "
                 "along several tradeoffs, and without per_class."
             )
+        path.sort(key=lambda index: results["params"][index]["tradeoff"])
         folds = range(estimator.n_splits_)
         scores = [results[f"split{fold}_test_score"][path] for fold in folds]
         return cls(

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridmix.progress import announce
 from hybridmix.reporting.markup import element
+
+if TYPE_CHECKING:
+    from hybridmix.reporting.subject import Subject
 
 
 @dataclass(frozen=True)
@@ -106,16 +109,28 @@ MixtureImputer or MixtureOutlierDetector
     'Iris'
     """
     # Imported here, so that the library itself loads fast.
+    import numpy as np
+    from threadpoolctl import threadpool_limits
+
     from hybridmix.estimators.training import check_number
-    from hybridmix.reporting.findings import Findings
-    from hybridmix.reporting.sections import SECTIONS
     from hybridmix.reporting.subject import Subject
-    from hybridmix.reporting.validation import cross_validated, obstacle
 
     check_number("cv", cv, 2, whole=True)
-    check_number("random_state", random_state, 0, whole=True)
+    check_number("random_state", random_state, 0, np.iinfo(np.int32).max, whole=True)
     subject = Subject.of(model, X, y, cv, baselines, random_state)
     title = title or f"Report on a {type(subject.model).__name__}"
+    # For so few rows, threads of the boosted trees mostly wait for each other.
+    with threadpool_limits(limits=1, user_api="openmp"):
+        sections = _sections(subject)
+    return Report(title, page(title, sections))
+
+
+def _sections(subject: Subject) -> list[tuple[str, str, str]]:
+    """Return anchors, titles and contents of the sections."""
+    from hybridmix.reporting.findings import Findings
+    from hybridmix.reporting.sections import SECTIONS
+    from hybridmix.reporting.validation import cross_validated, obstacle
+
     problem, validation = None, None
     if subject.has_classes:
         problem = obstacle(subject)
@@ -128,7 +143,7 @@ MixtureImputer or MixtureOutlierDetector
         if content is not None:
             written.append((section.anchor, section.title, content))
     announce("report", len(SECTIONS), len(SECTIONS))
-    return Report(title, page(title, written))
+    return written
 
 
 def page(title: str, sections: list[tuple[str, str, str]]) -> str:

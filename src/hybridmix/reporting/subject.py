@@ -79,8 +79,8 @@ class Subject:
                 f"{type(model).__name__}."
             )
         check_is_fitted(mixture, "model_")
-        X = X if as_frame(X) is not None else np.asarray(X)
         columns = mixture._read(X)
+        X = X if as_frame(X) is not None else np.asarray(X)
         table = mixture.schema_.encode(columns)
         labels, known = np.full(table.n_rows, UNLABELLED), None
         if isinstance(mixture, MixtureClassifier) and y is not None:
@@ -132,12 +132,14 @@ class Subject:
 
     @property
     def has_index(self) -> bool:
-        """Whether rows are named by an index."""
-        return self.columns.container == "pandas"
+        """Whether rows are named by an index, each of them differently."""
+        return self.columns.container == "pandas" and self.X.index.is_unique
 
     def row_name(self, row: int) -> str:
         """Name a row: its label in the index of pandas, its number elsewhere."""
-        return str(self.X.index[row] if self.has_index else row)
+        name = self.X.index[row] if self.has_index else row
+        # The numbers in a tuple would be written with their types.
+        return f"({', '.join(map(str, name))})" if isinstance(name, tuple) else str(name)
 
     # The classes ------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data import UNLABELLED
+from hybridmix.estimators import HybridMixtureClassifierCV
 from hybridmix.progress import announce
 from hybridmix.reporting.baselines import baselines, plain_matrix, seen_columns
 from hybridmix.reporting.subject import Subject, quiet
@@ -209,6 +210,8 @@ def fresh_model(subject: Subject) -> Any:
 
     model = subject.model
     fresh = clone(model).set_params(verbose=0)
+    if isinstance(subject.given, HybridMixtureClassifierCV):
+        fresh.set_params(n_steps=model.n_steps * _n_stations(subject.given))
     if not isinstance(model.init, str):
         # A fitted model as a start has seen the rows that are to be held out.
         numbers = map(int, model.n_components_)
@@ -217,6 +220,12 @@ def fresh_model(subject: Subject) -> Any:
     if model.random_state is None:
         fresh.set_params(random_state=subject.seed)
     return fresh
+
+
+def _n_stations(search: HybridMixtureClassifierCV) -> int:
+    """Return in how many trainings, one upon the other, a search came to its tradeoff."""
+    tried = {params["tradeoff"] for params in search.cv_results_["params"]}
+    return max(sum(0 < t <= search.best_params_["tradeoff"] for t in tried), 1)
 
 
 def _rows_used(subject: Subject, generator: np.random.Generator) -> IntArray:

@@ -87,7 +87,10 @@ def _size_table(subject: Subject, shown: IntArray, assigned: IntArray) -> str:
 def _most_typical(subject: Subject, candidates: BoolArray) -> list[int]:
     """Return the rows of highest typicality among some of the scored ones."""
     places = np.flatnonzero(candidates)
-    order = np.argsort(-subject.typicality[places], kind="stable")[:_N_TYPICAL]
+    # Where components overlap, many rows are as typical as can be, but for rounding; of
+    # these, the densest come first.
+    typicality = subject.typicality[places].round(6)
+    order = np.lexsort((-subject.log_density[places], -typicality))[:_N_TYPICAL]
     return subject.scored[places[order]].tolist()
 
 

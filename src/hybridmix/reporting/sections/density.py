@@ -30,6 +30,8 @@ N_UNUSUAL = 10
 _N_CELLS = 3
 # Cells are hidden one by one; with more columns than this it would take long.
 _MAX_COLUMNS = 500
+# Objectives that tell classes apart and leave the density to itself.
+_WITHOUT_LIKELIHOOD = ("conditional", "margin")
 # Probabilities below exp of this are all alike: never.
 _LEAST = -20.0
 
@@ -41,12 +43,22 @@ def density_section(findings: Findings) -> str:
         paragraph(
             "The typicality of a row is the log of the probability that the model itself "
             "produces a row of no higher density, over the columns that the row has. "
-            "Rows with holes are on the same scale as complete ones."
+            "Where components overlap, as they do in rows with many holes, it is an "
+            "upper bound: such rows look more typical than they are."
         ),
         _histograms(subject),
         heading("The most unusual rows"),
         _unusual_table(subject),
     ]
+    if getattr(subject.model, "objective", None) in _WITHOUT_LIKELIHOOD:
+        parts.insert(
+            0,
+            note(
+                f"The objective {subject.model.objective!r} has no likelihood of the "
+                "rows in it, so that the density need not fit them: many rows may look "
+                "unusual that are not."
+            ),
+        )
     if len(subject.scored) < subject.n_rows:
         parts.append(
             note(
@@ -66,7 +78,7 @@ def _histograms(subject: Subject) -> str:
     n_far = int(np.sum(typicality < _LEAST))
     caption = (
         f"Typicality. {count(n_flagged, 'row')} ({share}) below the threshold "
-        f"{fixed(threshold, 2)}, of the model's own rows {expected}."
+        f"{fixed(threshold, 2)}, of the model's own rows about {expected} or fewer."
     )
     if n_far:
         caption += f" {count(n_far, 'row')} below {number(_LEAST)} stand there."

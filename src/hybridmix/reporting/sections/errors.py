@@ -25,6 +25,8 @@ from hybridmix.reporting.validation import Validation
 
 # With more classes, a cell has room for its count only.
 _MAX_SHARES = 8
+# With more than this, a table of all pairs would be megabytes that nobody reads.
+_MAX_CONFUSED = 50
 _MAX_ERRORS = 10
 # With fewer rows, bins are wider.
 _MANY_ROWS = 500
@@ -39,8 +41,9 @@ def errors_section(findings: Findings) -> str:
             "of the folds."
         ),
         heading("Confusion of classes"),
-        _confusion_table(subject, validation),
     ]
+    if len(subject.class_names) <= _MAX_CONFUSED:
+        parts.append(_confusion_table(subject, validation))
     if len(subject.class_names) > _MAX_SHARES:
         parts.append(_frequent_errors(subject, validation))
     parts += [heading("Curves and calibration"), _curves(subject, validation)]
@@ -98,6 +101,8 @@ def _frequent_errors(subject: Subject, validation: Validation) -> str:
         for k, other in pairs
         if wrong[k, other]
     ]
+    if not rows:
+        return paragraph("No row was taken for another class.")
     return table(
         "The most frequent errors",
         ("class", "taken for", "rows", "share of the class"),

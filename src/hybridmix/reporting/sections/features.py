@@ -42,9 +42,9 @@ def features_section(findings: Findings) -> str:
     ]
     parts = [
         paragraph(
-            "Every column is integrated out of the model, exactly: the classifier that "
-            "never saw it follows from the one that did, without training it again and "
-            "without shuffling values. Only a model of the whole row can do this."
+            "Every column is integrated out of the model, exactly: this is how the model "
+            "classifies rows that lack it. Nothing is trained again, and no values are "
+            "shuffled. Only a model of the whole row can do this."
         ),
         table(
             "Columns by how much the log loss rises without them. With all columns: log "
@@ -76,15 +76,14 @@ def features_section(findings: Findings) -> str:
 def _importance(findings: Findings) -> FeatureImportance:
     """Return the mean over the folds of what their models show on held-out rows."""
     subject, validation = findings.subject, findings.held_out
-    parts, sizes = [], []
+    parts = []
     for fold, model in enumerate(validation.ours.models):
         X, labels = validation.held(validation.ours, fold, MAX_ROWS)
         with quiet():
             parts.append(feature_importance(model, X, subject.model.classes_[labels]))
-        sizes.append(len(labels))
 
     def mean(name: str) -> np.ndarray:
-        return np.average([getattr(part, name) for part in parts], axis=0, weights=sizes)
+        return np.mean([getattr(part, name) for part in parts], axis=0)
 
     return FeatureImportance(
         names=subject.names,

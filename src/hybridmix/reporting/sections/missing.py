@@ -70,7 +70,7 @@ class _Curve:
 
 
 def _curve(subject: Subject, validation: Validation, one: Contender) -> _Curve:
-    parts, sizes = [], []
+    parts = []
     for fold, model in enumerate(one.models):
         X, labels = validation.held(one, fold, MAX_ROWS)
         y = subject.model.classes_[labels]
@@ -79,11 +79,10 @@ def _curve(subject: Subject, validation: Validation, one: Contender) -> _Curve:
         with quiet():
             part = missing_feature_curve(model, X, y, n_repeats=1, random_state=seed)
         parts.append(part)
-        sizes.append(len(labels))
     scores = np.array([part.scores[:, 0] for part in parts])
     return _Curve(
         one.name,
         parts[0].rates,
-        np.average(scores, axis=0, weights=sizes),
+        scores.mean(axis=0),
         scores.std(axis=0),
     )

@@ -17,8 +17,6 @@ from hybridmix.reporting.markup import (
 from hybridmix.reporting.subject import Subject
 from hybridmix.reporting.validation import METRICS, Contender, Validation
 
-_BETTER = {"log loss": np.nanmin}
-
 
 def quality_section(findings: Findings) -> str:
     """Compare the model with others on the same folds."""
@@ -32,23 +30,22 @@ def quality_section(findings: Findings) -> str:
 
 
 def _score_table(validation: Validation) -> str:
-    best = {
-        metric: _BETTER.get(metric, np.nanmax)(
-            [one.scores[metric].mean() for one in validation.contenders]
-        )
-        for metric in METRICS
-        if not np.isnan(validation.ours.scores[metric].mean())
-    }
+    caption = f"Means and standard deviations over {count(validation.n_folds, 'fold')}"
+    best: dict[str, float] = {}
+    if len(validation.contenders) > 1:
+        caption += "; the best of each column in bold"
+        best = {metric: _best(validation, metric) for metric in METRICS}
     rows = [
         [one.name, *(_score_cell(one, metric, best) for metric in METRICS)]
         for one in validation.contenders
     ]
-    return table(
-        f"Means and standard deviations over {count(validation.n_folds, 'fold')}; "
-        "the best of each column in bold",
-        ("model", *METRICS),
-        rows,
-    )
+    return table(caption, ("model", *METRICS), rows)
+
+
+def _best(validation: Validation, metric: str) -> float:
+    """Return the best mean; NaN, which nothing equals, where a fold has no score."""
+    means = [float(one.scores[metric].mean()) for one in validation.contenders]
+    return min(means) if metric == "log loss" else max(means)
 
 
 def _score_cell(one: Contender, metric: str, best: dict[str, float]) -> Markup:
@@ -66,8 +63,9 @@ def _how(subject: Subject, validation: Validation) -> list[str]:
     """Explain how the figures came about."""
     sentences = [
         f"{count(len(validation.rows), 'labelled row')} were held out, each once, in "
-        f"{count(validation.n_folds, 'fold')} that have the same share of every class. "
-        "All models were trained anew on the other folds, this one with its own options."
+        f"{count(validation.n_folds, 'fold')} that have about the same share of every "
+        "class. All models were trained anew on the other folds, this one with its own "
+        "options."
     ]
     if len(subject.labelled) < subject.n_rows:
         sentences.append("Rows without a label are in every training set of this model.")

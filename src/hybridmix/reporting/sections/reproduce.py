@@ -10,7 +10,6 @@ import sklearn
 
 from hybridmix.reporting.findings import Findings
 from hybridmix.reporting.markup import code, heading, paragraph, table
-from hybridmix.reporting.sections.summary import option_text
 from hybridmix.reporting.subject import Subject
 
 _TERMS_OF_CLASSIFIERS = (
@@ -35,14 +34,14 @@ _TERMS = (
     ),
     (
         "typicality",
-        "Log of the share of the model's own rows that are no denser; below log 0.01 = "
-        "\N{MINUS SIGN}4.6, one in a hundred.",
+        "Log of the share of the model's own rows that are no denser, or an upper bound "
+        "of it; below log 0.01 = \N{MINUS SIGN}4.6, at most about one in a hundred.",
     ),
 )
 
 
 def reproduce_section(findings: Findings) -> str:
-    """Explain terms; list versions, options and calls."""
+    """Explain terms; list versions and the call."""
     from hybridmix import __version__
 
     subject = findings.subject
@@ -62,16 +61,16 @@ def reproduce_section(findings: Findings) -> str:
             ),
             heading("Again"),
             paragraph(
-                "The same model, table, seed and versions give the same report, byte for "
-                "byte."
+                "The same model, table, title, options and versions give the same "
+                "report, byte for byte. The summary says how the model was made."
             ),
-            code(_calls(subject)),
+            code(_call(subject)),
             table("Versions", ("package", "version"), versions, text_columns=(0, 1)),
         ]
     )
 
 
-def _calls(subject: Subject) -> str:
+def _call(subject: Subject) -> str:
     options = []
     if subject.n_folds != 5:
         options.append(f"cv={subject.n_folds}")
@@ -81,10 +80,6 @@ def _calls(subject: Subject) -> str:
     y = ", y" if subject.y is not None else ""
     return (
         "import hybridmix\n\n"
-        f"model = {option_text(subject.model)}\n"
-        f"model.fit(X{y})\n"
-        'hybridmix.save(model, "model.hmx")\n\n'
-        'model = hybridmix.load("model.hmx")\n'
-        f"hybridmix.report(model, X{y}, {', '.join(options)})"
-        '.save("report.html")\n'
+        f"report = hybridmix.report(model, X{y}, {', '.join(options)})\n"
+        'report.save("report.html")\n'
     )

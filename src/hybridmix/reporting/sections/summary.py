@@ -35,14 +35,14 @@ def summary_section(findings: Findings) -> str:
     parts = [paragraph(_model_sentence(subject)), key_figures(_figures(findings))]
     if validation is not None:
         parts.append(paragraph(_comparison(validation)))
-    parts.append(code(option_text(subject.given)))
+    parts.append(code(_option_text(subject.given)))
     if subject.given is not subject.model:
         parts.append(paragraph("The search chose:"))
-        parts.append(code(option_text(subject.model)))
+        parts.append(code(_option_text(subject.model)))
     return "".join(parts)
 
 
-def option_text(model: Any) -> str:
+def _option_text(model: Any) -> str:
     """Write a model with the options that differ from their defaults."""
     return model.__repr__(N_CHAR_MAX=2000)
 

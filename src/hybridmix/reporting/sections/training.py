@@ -81,13 +81,17 @@ def _traces(model: Any) -> dict[str, dict[str, FloatArray]]:
 
 
 def _trace_figure(title: str, traces: dict[str, FloatArray]) -> str:
+    is_share = "error" in next(iter(traces))
+    highest = max(float(own.max()) for own in traces.values())
     picture = line_chart(
         [Series(name, np.arange(len(own)), own) for name, own in traces.items()],
         description=f"{title}, by iteration",
         x_label="iteration",
         whole_x=True,
         y_label=" and ".join(traces) if len(traces) == 1 else "error",
-        steps="error" in next(iter(traces)),
+        # Shares are never negative, not even on an axis.
+        y_limits=(0.0, max(1.05 * highest, 0.05)) if is_share else None,
+        steps=is_share,
     )
     last = "; ".join(f"{name} {number(own[-1])}" for name, own in traces.items())
     return figure(picture, f"{title}; at the end: {last}.")
