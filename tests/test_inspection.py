@@ -132,6 +132,18 @@ def test_typicality_is_the_score_of_the_detector(wine):
     )
 
 
+@pytest.mark.parametrize("share", [0.0, 0.0002, 0.01, 0.5])
+def test_the_most_common_row_is_typical(share):
+    """However rare the other category is, or however equal the two are."""
+    n_rare = round(10_000 * share)
+    words = np.array(["rare"] * n_rare + ["common"] * (10_000 - n_rare), dtype=object)
+    X = np.column_stack([words, words[::-1]])
+    typicality = MixtureDensity().fit(X).typicality(X[len(X) // 2 :: 1000])
+    np.testing.assert_allclose(typicality, 0.0, atol=1e-6)
+    if 0 < share < 0.01:
+        assert MixtureDensity().fit(X).typicality(X[:1]) < np.log(0.01)
+
+
 # Progress ----------------------------------------------------------------------------
 
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _num_samples, check_consistent_length
 
+from hybridmix._checks import check_number
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import UNLABELLED, number_labels
 from hybridmix.data.columns import as_frame
 from hybridmix.data.holes import punch_holes, random_holes
 from hybridmix.estimators.joint import MixtureClassifier
-from hybridmix.estimators.training import check_number
 from hybridmix.progress import announce
 
 _RATES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length
 
+from hybridmix._checks import check_number
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import number_labels
-from hybridmix.estimators.training import check_number
 
 _SMALLEST = np.finfo(float).tiny
 

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from hybridmix._checks import check_number
 from hybridmix._chunks import row_chunks
 from hybridmix._parallel import Workers, workers
 from hybridmix._typing import FloatArray, IntArray
@@ -28,7 +29,7 @@ from hybridmix.estimators.families import (
     subspace_of,
 )
 from hybridmix.estimators.imputation import impute_table
-from hybridmix.estimators.training import ClassTrainer, check_number, component_range
+from hybridmix.estimators.training import ClassTrainer, component_range
 from hybridmix.estimators.typicality import log_tail_probability
 from hybridmix.mixture import Evaluation, Mixture, class_posterior
 from hybridmix.solvers import ExpectationMaximisation, Solution
@@ -329,8 +330,9 @@ class MixtureEstimator(BaseEstimator):
         .. math:: \log P\big( p(X_o) \le p(x_o) \big),
 
         the logarithm of the probability that the model itself produces a row of no higher
-        density, over the columns that the row has. Rows with holes are on the same scale
-        as complete ones. Below log 0.01 lie one in a hundred rows of the model.
+        density, over the columns that the row has. Rows with holes can be compared
+        with complete ones. Below log 0.01 lie at most about one in a hundred rows of the
+        model: where components overlap, the probability is an upper bound.
 
         Parameters
         ----------

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length
 
+from hybridmix._checks import check_number
 from hybridmix._parallel import Workers, workers
 from hybridmix._typing import FloatArray
 from hybridmix.data import (
@@ -44,7 +45,6 @@ from hybridmix.estimators.training import (
     Components,
     Fit,
     balanced_weight,
-    check_number,
     joined_solution,
     log_class_prior,
 )

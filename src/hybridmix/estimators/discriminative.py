@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from hybridmix._checks import check_number
 from hybridmix._chunks import row_chunks
 from hybridmix._parallel import Workers
 from hybridmix._typing import FloatArray
 from hybridmix.data import Dataset
-from hybridmix.estimators.training import check_number
 from hybridmix.mixture import Mixture
 from hybridmix.objectives import (
     Blend,

@@ -9,12 +9,13 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 
+from hybridmix._checks import check_number
 from hybridmix._parallel import workers
 from hybridmix._typing import FloatArray
 from hybridmix.data import Dataset
 from hybridmix.estimators.base import MixtureEstimator
 from hybridmix.estimators.imputation import impute_table
-from hybridmix.estimators.training import Components, check_number
+from hybridmix.estimators.training import Components
 from hybridmix.mixture import Mixture
 from hybridmix.objectives import Likelihood
 from hybridmix.problem import Problem

@@ -11,9 +11,10 @@ from sklearn.base import OutlierMixin, clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
+from hybridmix._checks import check_number
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.estimators.base import MixtureEstimator
-from hybridmix.estimators.training import Components, check_number
+from hybridmix.estimators.training import Components
 from hybridmix.estimators.typicality import LOG_RARE
 
 THRESHOLDS = ("contamination", "f1", "fpr", "recall")
@@ -45,7 +46,7 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
         ``target``, or for a recall of at least ``target``.
     contamination : float or "auto", default="auto"
         Share of the training rows to flag. "auto" flags rows of a score below log 0.01:
-        one in a hundred rows of the model itself.
+        at most about one in a hundred rows of the model itself.
     target : float or None, default=None
         The false-positive rate or the recall to reach; None for 0.05 and 0.95.
     cv : int, splitter or iterable of splits, default=5

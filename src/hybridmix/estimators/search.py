@@ -20,6 +20,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from hybridmix._checks import check_number
 from hybridmix._typing import FloatArray
 from hybridmix.data import UNLABELLED, encode_labels
 from hybridmix.data.columns import as_frame
@@ -28,7 +29,6 @@ from hybridmix.data.labels import as_labels
 from hybridmix.estimators.base import MixtureEstimator
 from hybridmix.estimators.classifier import HybridMixtureClassifier
 from hybridmix.estimators.joint import MixtureClassifier
-from hybridmix.estimators.training import check_number
 from hybridmix.progress import announce, listening
 
 SEARCHED = (

@@ -12,6 +12,9 @@ from hybridmix.mixture import Mixture, class_posterior
 
 # Rows of less than this are called outliers unless something else is said.
 LOG_RARE = float(np.log(0.01))
+# Smaller differences of log densities are rounding.
+_ROUNDING = 1e-9
+_LOG_NEVER = float(np.log(np.finfo(np.float64).tiny))
 
 
 def log_tail_probability(model: Mixture, prepared: Any) -> FloatArray:
@@ -21,7 +24,8 @@ def log_tail_probability(model: Mixture, prepared: Any) -> FloatArray:
               \log \sum_j w_j\, P_j\big( w_j\, p_j(X_o) \le p(x_o) \big)
 
     over the components of all classes, with their weights :math:`w_j`. The columns of
-    :math:`X_o` are those that the row has.
+    :math:`X_o` are those that the row has. Where components overlap, :math:`p` is larger
+    than any :math:`w_j\, p_j`, and this is an upper bound.
 
     Parameters
     ----------
@@ -43,16 +47,16 @@ def log_tail_probability(model: Mixture, prepared: Any) -> FloatArray:
 def _log_gamma_tail(
     energy: FloatArray, mean: FloatArray, variance: FloatArray
 ) -> FloatArray:
-    """Return logs of the probabilities of higher energies.
+    """Return logs of the probabilities of energies that are no lower.
 
-    Energies have a gamma distribution of the given mean and variance; where nothing is
-    observed, there is no energy and the probability is one.
+    Energies have a gamma distribution of the given mean and variance. Where they are all
+    the same, since nothing is observed or categories are equally probable, the
+    probability is one or zero.
     """
-    observed = mean > 0
-    # Uniform categories surprise by the same amount each; a narrow gamma stands for it.
-    variance = np.maximum(variance, 1e-9 * np.square(mean))
-    rate = np.where(observed, mean / np.where(observed, variance, 1.0), 1.0)
-    shape = np.where(observed, mean * rate, 1.0)
+    varies = mean > _ROUNDING
+    fixed = np.where(energy > _ROUNDING, _LOG_NEVER, 0.0)
+    rate = np.where(varies, mean / np.where(varies, variance, 1.0), 1.0)
+    shape = np.where(varies, mean * rate, 1.0)
     x = np.maximum(energy, 0.0) * rate
     tail = gammaincc(shape, x)
     with np.errstate(divide="ignore"):
@@ -60,4 +64,4 @@ def _log_gamma_tail(
     # Far out, the tail underflows; this is its asymptotic expansion.
     far = (shape - 1.0) * np.log(np.maximum(x, 1.0)) - x - gammaln(shape)
     log_tail = np.where(tail > 1e-290, log_tail, np.minimum(far, np.log(1e-290)))
-    return np.where(observed, log_tail, 0.0)
+    return np.where(varies, log_tail, fixed)

@@ -205,8 +205,9 @@ class Family(ABC, Generic[P, S]):
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Describe how log densities of a component's own rows are distributed.
 
-        The energy of a row is minus its log density minus an offset: half its squared
-        Mahalanobis distance, or minus the log probability of its categories.
+        The energy of a row is minus its log density minus an offset, which is the least
+        that this can be: half its squared Mahalanobis distance, or how much less probable
+        its categories are than the most probable ones, in logarithms.
 
         Returns
         -------

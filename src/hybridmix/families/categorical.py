@@ -176,16 +176,21 @@ class Categorical(Family[CategoricalParameters, CategoricalStatistics]):
         notes: None,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         logs = parameters.log_probabilities
-        mean = self._totals(-np.exp(logs) * logs)
-        variance = self._totals(np.exp(logs) * logs**2) - mean**2
+        # Energies count from the most probable category, as distances do from the mean.
+        most = np.maximum.reduceat(logs, self.offsets[:-1], axis=1)
+        energies = np.repeat(most, self.n_categories, axis=1) - logs
+        mean = self._totals(np.exp(logs) * energies)
+        variance = self._totals(np.exp(logs) * energies**2) - mean**2
         n_columns = len(self.n_categories)
         column_of = np.repeat(np.arange(n_columns), self.n_categories)
         shape = (prepared.shape[0], n_columns)
         present = sparse.csr_array(
             (prepared.data, column_of[prepared.indices], prepared.indptr), shape=shape
         )
-        offset = np.zeros((len(logs), prepared.shape[0]))
-        return offset, (present @ mean.T).T, (present @ variance.T).T
+        offset, mean, variance = (
+            (present @ part.T).T for part in (-most, mean, variance)
+        )
+        return offset, mean, variance
 
     def concatenate(
         self, parts: list[CategoricalParameters], counts: list[float]

@@ -112,7 +112,7 @@ MixtureImputer or MixtureOutlierDetector
     import numpy as np
     from threadpoolctl import threadpool_limits
 
-    from hybridmix.estimators.training import check_number
+    from hybridmix._checks import check_number
     from hybridmix.reporting.subject import Subject
 
     check_number("cv", cv, 2, whole=True)
