@@ -11,6 +11,8 @@ demo: $(VENV)/.installed
 
 test: lint check docs
 
+# Tests run in two processes; more threads than these would wait for each other.
+check: export OMP_NUM_THREADS = 1
 check: $(VENV)/.installed-test
 	$(BIN)/python -m pytest tests src -n 2 -q
 
