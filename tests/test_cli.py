@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -250,15 +251,19 @@ def test_tune_calibrate_and_weights(shell):
     options = ["--components", "1", "--covariance", "diag", "--tradeoff", "1"]
     arguments = ["-t", "kind", "--weight", "w", "-o", "model.hmx", "--calibrate"]
     shell.run("fit", "table.csv", *arguments, "--tune", *options)
+    assert "The best of 1 settings in 5 folds: the only one; accuracy" in shell.err
     model = hybridmix.load("model.hmx")
     assert isinstance(model, hybridmix.HybridMixtureClassifier)
     assert (model.tradeoff, model.calibrate) == (1.0, True)
     assert "w" not in model.feature_names_in_
     shell.fail("fit", "table.csv", *arguments, "--tune", "--objective", "margin")
+    options = ["--components", "1", "--covariance", "diag"]
+    shell.run("fit", "table.csv", "-t", "kind", "-o", "best.hmx", "--tune", *options)
+    assert re.search(r"settings in 5 folds: tradeoff \d+; accuracy 0", shell.err)
     assert shell.run("predict", "model.hmx", "table.csv", "-q").count("\n") == 61
 
 
-def test_report_and_demo_are_called(shell, fitted, monkeypatch):
+def test_report_is_called(shell, fitted, monkeypatch):
     write(make_table(), "table.csv")
     calls = []
 
@@ -270,7 +275,7 @@ def test_report_and_demo_are_called(shell, fitted, monkeypatch):
         calls.append((X.shape, list(y[:3]), options["cv"]))
         return Page()
 
-    monkeypatch.setattr(hybridmix, "report", report, raising=False)
+    monkeypatch.setattr(hybridmix, "report", report)
     shell.run("report", fitted, "table.csv", "-o", "report.html", "--folds", 3)
     assert calls == [((60, 3), ["no", "yes", None], 3)]
     assert os.path.exists("report.html")

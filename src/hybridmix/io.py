@@ -115,7 +115,8 @@ def save(
     if type(model) not in ESTIMATORS.values():
         raise TypeError(
             f"A {type(model).__name__} cannot be saved; what can be saved are fitted "
-            f"models of the classes {', '.join(ESTIMATORS)}."
+            f"models of the classes {', '.join(ESTIMATORS)}, such as the "
+            "best_estimator_ of a search."
         )
     encoder = Encoder(_check_estimator)
     manifest = {

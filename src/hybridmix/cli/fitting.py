@@ -221,7 +221,24 @@ def fit(estimator: Any, training: Training, console: Console) -> Any:
     """Fit an estimator to a table; return it, or the best that it found."""
     with console.progress():
         estimator.fit(training.frame, training.labels, sample_weight=training.weights)
-    return getattr(estimator, "best_estimator_", estimator)
+    if not hasattr(estimator, "best_estimator_"):
+        return estimator
+    console.note(_choice(estimator))
+    return estimator.best_estimator_
+
+
+def _choice(search: Any) -> str:
+    """Say what a search has chosen, of what it could choose from."""
+    settings = search.cv_results_["params"]
+    chosen = [
+        f"{name} {value}"
+        for name, value in search.best_params_.items()
+        if len({repr(setting[name]) for setting in settings}) > 1
+    ]
+    return (
+        f"The best of {len(settings)} settings in {search.n_splits_} folds: "
+        f"{', '.join(chosen) or 'the only one'}; accuracy {search.best_score_:.3f}"
+    )
 
 
 def fit_to_itself(
