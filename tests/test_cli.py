@@ -679,7 +679,7 @@ def test_byte_order_marks_and_blank_lines(shell):
         (["impute", "t.csv", "-o", "new.xls"], "must be one of"),
         (["impute", "t.csv", "-m", "MODEL", "--drop", "size"], "--drop is for a fit"),
         (["outliers", "t.csv", "--share", "0.1", "--threshold", "0.1"], "exclude"),
-        (["outliers", "t.csv", "--share", "2"], "to 1. Try 'hybridmix outliers --help'."),
+        (["outliers", "t.csv", "--share", "2"], ". Try 'hybridmix outliers --help'."),
         (["outliers", "t.csv", "--json", "-o", "-"], "both write to stdout"),
         (["predict", "none.hmx", "t.csv"], "none.hmx: No such file"),
         (["predict", "t.csv", "t.csv"], "cannot be loaded as a model"),

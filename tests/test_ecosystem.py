@@ -25,7 +25,12 @@ from hybridmix import (
     MixtureOutlierDetector,
 )
 
-KINDS = {"pandas": pd.DataFrame, "polars": pl.from_pandas, "NumPy": pd.DataFrame.to_numpy}
+KINDS = {
+    "pandas": pd.DataFrame,
+    "polars": pl.from_pandas,
+    "NumPy": np.ascontiguousarray,
+    "NumPy, column by column": np.asfortranarray,
+}
 
 
 @pytest.fixture(scope="module")

@@ -344,11 +344,16 @@ def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
     with archive.open(info) as member:
         if np.lib.format.read_magic(member) != (1, 0):
             raise ValueError(f"{info.filename} has an unknown version.")
-        shape, _, dtype = np.lib.format.read_array_header_1_0(member)
+        try:
+            shape, _, dtype = np.lib.format.read_array_header_1_0(member)
+        # What a damaged header raises depends on the version of NumPy.
+        except Exception as error:
+            raise ValueError(f"{info.filename} has no valid header.") from error
         if dtype.kind not in PLAIN_KINDS:
             raise ValueError(f"{info.filename} holds objects, which are never loaded.")
         # Before any memory is allocated, the shape must agree with the size.
-        if member.tell() + math.prod(shape) * dtype.itemsize != info.file_size:
+        size = member.tell() + math.prod(shape) * dtype.itemsize
+        if min(shape, default=0) < 0 or size != info.file_size:
             raise ValueError(f"{info.filename} does not have the size of its shape.")
     with archive.open(info) as member:
         array = np.lib.format.read_array(member, allow_pickle=False)

@@ -334,7 +334,8 @@ def _moments(
     square = np.zeros(n_columns)
 
     def weighted(block: slice) -> tuple[FloatArray, FloatArray]:
-        values = real[block]
+        # Sums in another order of memory would differ in the last bits.
+        values = np.ascontiguousarray(real[block])
         weight = np.ones((1, 1)) if weights is None else weights[block, None]
         hole = np.isnan(values)
         if weights is None and not hole.any():
