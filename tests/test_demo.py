@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 
 import hybridmix
-from hybridmix import demo
-from hybridmix.cli import main
+from hybridmix.cli import demo, main
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,7 @@ from hybridmix import (
     MixtureImputer,
     MixtureOutlierDetector,
 )
-from hybridmix.io import ModelFileError, load, read_metadata, save
+from hybridmix.io import ModelFileError, load, read_metadata, read_versions, save
 
 RNG = np.random.default_rng(0)
 N = 90
@@ -734,6 +734,7 @@ def test_metadata(tmp_path):
         with pytest.raises(TypeError, match="metadata"):
             save(model, path, metadata=wrong)
     assert read_metadata(path) == kept
+    assert read_versions(path)["hybridmix"] == hybridmix.__version__
     manifest = manifest_of(path)
     write_manifest(path, {**manifest, "metadata": 3})
     with pytest.raises(ModelFileError, match="metadata"):

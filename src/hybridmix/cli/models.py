@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import zipfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -318,13 +316,6 @@ def columns_of(rows: Any) -> list[list[Any]]:
     import narwhals.stable.v2 as nw
 
     return [column.to_list() for column in nw.from_native(rows).iter_columns()]
-
-
-def versions(path: Path) -> dict[str, str]:
-    """Return the versions of the libraries that wrote a model file."""
-    with zipfile.ZipFile(path) as archive:
-        found: dict[str, str] = json.loads(archive.read("manifest.json"))["versions"]
-    return found
 
 
 def _found(lookup: dict[Any, Any], text: str | None, key: Any) -> Any:

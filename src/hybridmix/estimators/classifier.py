@@ -11,7 +11,6 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 
 from hybridmix._checks import check_number
 from hybridmix._parallel import Workers, workers
-from hybridmix._typing import FloatArray
 from hybridmix.data import (
     UNLABELLED,
     Dataset,
@@ -32,7 +31,6 @@ from hybridmix.estimators.discriminative import (
     log_joint,
 )
 from hybridmix.estimators.families import (
-    FamilyOf,
     family_maker,
     fitted_subspace,
     refined,
@@ -45,6 +43,8 @@ from hybridmix.estimators.training import (
     Components,
     Fit,
     balanced_weight,
+    history_in_units,
+    joined_mixture,
     joined_solution,
     log_class_prior,
 )
@@ -548,7 +548,7 @@ class HybridMixtureClassifier(MixtureClassifier):
                 self._fit_label(dataset, label, init, trainer)
                 for label in range(len(self.classes_))
             ]
-            start = self._join(family_of, labelled, fits, log_prior)
+            start = joined_mixture(family_of, labelled, fits, log_prior)
             separate = joined_solution(start, [fit.solution for fit in fits])
             if separate.interrupted or not is_coupled:
                 return fits, separate
@@ -587,26 +587,6 @@ class HybridMixtureClassifier(MixtureClassifier):
             wanted = wanted[self.classes_[label]]
         return trainer.fit(rows, wanted, init, name=f"The class {name}")
 
-    def _join(
-        self,
-        family_of: FamilyOf,
-        labelled: Dataset,
-        fits: list[Fit],
-        log_prior: FloatArray,
-    ) -> Mixture:
-        """Put the mixtures of the classes into one model."""
-        models = [fit.solution.model for fit in fits]
-        sizes = [model.n_components for model in models]
-        family = family_of(float(np.mean(sizes)))
-        counts = np.bincount(labelled.labels, labelled.weights, len(models))
-        return Mixture(
-            family,
-            family.concatenate([model.components for model in models], counts.tolist()),
-            np.concatenate([model.log_mixing for model in models]),
-            log_prior,
-            tuple(np.concatenate([[0], np.cumsum(sizes)]).tolist()),
-        )
-
     def _publish_classes(
         self, dataset: Dataset, fits: list[Fit], solution: Solution
     ) -> None:
@@ -620,18 +600,8 @@ class HybridMixtureClassifier(MixtureClassifier):
             self.bic_.append({k: v + 2.0 * log_volume for k, v in fit.bic.items()})
         self.converged_ = solution.converged
         self.n_iter_ = solution.n_iter
-        self.history_ = self._history(dataset, solution)
+        self.history_ = history_in_units(
+            solution, dataset, self.schema_.scale, self.unlabelled_weight_
+        )
         self.trace_ = self.history_.get("value", np.empty(0))
         self._publish()
-
-    def _history(self, dataset: Dataset, solution: Solution) -> dict[str, FloatArray]:
-        """Return the traces in the units of the table, which likelihoods depend on."""
-        history = {name: np.array(trace) for name, trace in solution.traces.items()}
-        if "likelihood" not in history:
-            return history
-        scale = self.schema_.scale
-        log_volume = dataset.labelled().log_volume(scale)
-        log_volume += self.unlabelled_weight_ * dataset.unlabelled().log_volume(scale)
-        for name in ("value", "likelihood"):
-            history[name] = history[name] - log_volume / dataset.total_weight
-        return history

@@ -276,6 +276,26 @@ def balanced_weight(dataset: Dataset) -> float:
     return labelled / max(labelled, dataset.unlabelled().total_weight)
 
 
+def joined_mixture(
+    family_of: Callable[[float], Family[Any, Any]],
+    labelled: Dataset,
+    fits: list[Fit],
+    log_prior: FloatArray,
+) -> Mixture:
+    """Put the mixtures of the classes into one model."""
+    models = [fit.solution.model for fit in fits]
+    sizes = [model.n_components for model in models]
+    family = family_of(float(np.mean(sizes)))
+    counts = np.bincount(labelled.labels, labelled.weights, len(models))
+    return Mixture(
+        family,
+        family.concatenate([model.components for model in models], counts.tolist()),
+        np.concatenate([model.log_mixing for model in models]),
+        log_prior,
+        tuple(np.concatenate([[0], np.cumsum(sizes)]).tolist()),
+    )
+
+
 def joined_solution(model: Mixture, solutions: list[Solution]) -> Solution:
     """Sum up what fits of single classes did."""
     return Solution(
@@ -286,3 +306,17 @@ def joined_solution(model: Mixture, solutions: list[Solution]) -> Solution:
         interrupted=any(solution.interrupted for solution in solutions),
         n_reseeded=sum(solution.n_reseeded for solution in solutions),
     )
+
+
+def history_in_units(
+    solution: Solution, dataset: Dataset, scale: FloatArray, unlabelled_weight: float
+) -> dict[str, FloatArray]:
+    """Return the traces in the units of the table, which likelihoods depend on."""
+    history = {name: np.array(trace) for name, trace in solution.traces.items()}
+    if "likelihood" not in history:
+        return history
+    log_volume = dataset.labelled().log_volume(scale)
+    log_volume += unlabelled_weight * dataset.unlabelled().log_volume(scale)
+    for name in ("value", "likelihood"):
+        history[name] = history[name] - log_volume / dataset.total_weight
+    return history

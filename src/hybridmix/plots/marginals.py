@@ -15,6 +15,7 @@ from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import UNLABELLED, Schema, Table, number_labels, read_table
 from hybridmix.data.columns import label_of
 from hybridmix.estimators.base import MixtureEstimator
+from hybridmix.estimators.components import component_moments
 from hybridmix.mixture import class_posterior
 
 # Beyond the rows, pictures show this share of their range on each side.
@@ -230,40 +231,3 @@ class MarginalView:
     def moments(self, columns: list[int]) -> tuple[FloatArray, FloatArray]:
         """Return means (J, k) and covariances (J, k, k) of the components."""
         return component_moments(self.estimator, self.schema.places(columns)[0])
-
-
-def component_moments(
-    estimator: Any, places: Sequence[int]
-) -> tuple[FloatArray, FloatArray]:
-    """Return the exact marginal moments of the components of a fitted estimator.
-
-    Parameters
-    ----------
-    estimator : MixtureEstimator
-        With real columns.
-    places : sequence of int, of length k
-        Columns, counted among the real ones.
-
-    Returns
-    -------
-    means : ndarray of shape (J, k)
-        In the units of the table.
-    covariances : ndarray of shape (J, k, k)
-        For any ``covariance_type``.
-    """
-    places = list(places)
-    means = estimator.means_[:, places]
-    given = estimator.covariances_
-    identity = np.eye(len(places))
-    kind = estimator.covariance_type
-    if kind == "spherical":
-        covariances = given[:, None, None] * identity
-    elif kind == "diag":
-        covariances = given[:, places, None] * identity
-    elif kind == "subspace":
-        loading = estimator.loading_[places]
-        noise = estimator.noise_variances_[places] * identity
-        covariances = loading @ given @ loading.T + noise
-    else:  # "full", or "tied" with one for all
-        covariances = given[..., places, :][..., places]
-    return means, np.broadcast_to(covariances, (len(means), *identity.shape))

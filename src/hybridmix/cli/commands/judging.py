@@ -11,10 +11,11 @@ import hybridmix
 from hybridmix.cli import options as opt
 from hybridmix.cli import results, views
 from hybridmix.cli.console import talking
-from hybridmix.cli.models import Model, read_all, versions
+from hybridmix.cli.models import Model, read_all
 from hybridmix.cli.tables import CHUNK_ROWS
 from hybridmix.cli.workflow import load_matching, tell_written
 from hybridmix.cli.writing import check_output
+from hybridmix.io import read_versions
 
 
 def evaluate(
@@ -43,7 +44,7 @@ def inspect(
 ) -> None:
     """Show what is in a model file: columns, classes, components, options."""
     with talking(quiet, as_json) as console:
-        values = views.described(Model.load(model)) | {"versions": versions(model)}
+        values = views.described(Model.load(model)) | {"versions": read_versions(model)}
         console.result(values, *views.inspection(values))
 
 
@@ -89,7 +90,7 @@ def demo(
     quick: Annotated[bool, typer.Option("--quick", help="Take less time.")] = False,
 ) -> None:
     """Show on a small table, step by step, what hybridmix can do."""
-    from hybridmix.demo import run
+    from hybridmix.cli.demo import run
 
     with talking() as console, console.progress():
         run(folder, quick=quick)

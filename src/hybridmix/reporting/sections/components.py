@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridmix._typing import BoolArray, FloatArray, IntArray
-from hybridmix.plots.marginals import component_moments
+from hybridmix.estimators.components import component_moments
 from hybridmix.reporting.charts import shortened
 from hybridmix.reporting.findings import Findings
 from hybridmix.reporting.markup import (

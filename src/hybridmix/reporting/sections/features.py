@@ -26,51 +26,55 @@ def features_section(findings: Findings) -> str:
             f"Left out: hiding each of {n_columns} columns in turn takes long. "
             "hybridmix.inspection.feature_importance does it."
         )
-    importance = _importance(findings)
-    order = importance.order[:_MAX_SHOWN]
-    largest = max(float(importance.loss_increase.max()), 1e-12)
-    rows = [
-        (
-            subject.names[j],
-            fixed(importance.loss_increase[j]),
-            Markup(bar(importance.loss_increase[j] / largest)),
-            fixed(importance.hidden_accuracy[j]),
-            fixed(importance.alone_accuracy[j]),
-            Markup(bar(importance.alone_accuracy[j])),
-        )
-        for j in order
-    ]
     parts = [
         paragraph(
             "Every column is integrated out of the model, exactly: this is how the model "
             "classifies rows that lack it. Nothing is trained again, and no values are "
             "shuffled. Only a model of the whole row can do this."
         ),
-        table(
-            "Columns by how much the log loss rises without them. With all columns: log "
-            f"loss {fixed(importance.log_loss)}, accuracy {fixed(importance.accuracy)}",
-            (
-                "column",
-                "rise of the log loss",
-                "",
-                "accuracy without it",
-                "accuracy with it alone",
-                "",
-            ),
-            rows,
-            text_columns=(0, 2, 5),
-        ),
+        _importance_table(_importance(findings)),
         paragraph(
             "Of two columns that say the same, neither is missed, but both do well "
             "alone. A negative rise means that the model does better without the column."
         ),
     ]
-    if len(order) < n_columns:
-        parts.append(note(f"The first {len(order)} of {n_columns} columns are shown."))
+    if n_columns > _MAX_SHOWN:
+        parts.append(note(f"The first {_MAX_SHOWN} of {n_columns} columns are shown."))
     n_held = len(findings.held_out.rows)
     if n_held > MAX_ROWS:
         parts.append(note(f"{MAX_ROWS:,} of {n_held:,} held-out rows serve for this."))
     return "".join(parts)
+
+
+def _importance_table(importance: FeatureImportance) -> str:
+    """Show the most important columns."""
+    rise = importance.loss_increase
+    largest = max(float(rise.max()), 1e-12)
+    rows = [
+        (
+            importance.names[j],
+            fixed(rise[j]),
+            Markup(bar(rise[j] / largest)),
+            fixed(importance.hidden_accuracy[j]),
+            fixed(importance.alone_accuracy[j]),
+            Markup(bar(importance.alone_accuracy[j])),
+        )
+        for j in importance.order[:_MAX_SHOWN]
+    ]
+    return table(
+        "Columns by how much the log loss rises without them. With all columns: log "
+        f"loss {fixed(importance.log_loss)}, accuracy {fixed(importance.accuracy)}",
+        (
+            "column",
+            "rise of the log loss",
+            "",
+            "accuracy without it",
+            "accuracy with it alone",
+            "",
+        ),
+        rows,
+        text_columns=(0, 2, 5),
+    )
 
 
 def _importance(findings: Findings) -> FeatureImportance:

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 import hybridmix
+from hybridmix.cli.models import Model
 from hybridmix.data.holes import punch_holes, random_holes
 from hybridmix.estimators.typicality import LOG_RARE
 from hybridmix.progress import announce, listening
@@ -274,8 +275,6 @@ def compare(splits: Sequence[Split]) -> None:
 
 def write_files(split: Split, folder: Path) -> dict[str, Path]:
     """Write the tables, the model and the report of a split; return their paths."""
-    from hybridmix.cli.models import Model
-
     names = ("tumours.csv", "new_tumours.csv", "model.hmx", "filled.csv", "report.html")
     paths = {name: folder / name for name in names}
     folder.mkdir(parents=True, exist_ok=True)
