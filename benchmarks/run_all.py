@@ -32,6 +32,8 @@ SCRIPTS = [
     "high_dimensional",
     "search_cost",
     "torch_speed",
+    "onnx_export",
+    "command_line",
 ]
 RIVALS = {
     "pomegranate": "pomegranate",

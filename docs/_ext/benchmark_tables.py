@@ -71,12 +71,13 @@ def show(cells: list[str], digits: int, scale: Decimal) -> list[str]:
 
 
 def rounded(cell: str, digits: int, scale: Decimal) -> str:
-    """Round a number as one does by hand."""
+    """Round a number as one does by hand; one that would vanish stays as it is."""
     try:
         number = Decimal(cell) * scale
     except InvalidOperation:
         return cell
-    return f"{number.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP):,}"
+    result = number.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
+    return cell if number and not result else f"{result:,}"
 
 
 def count(cell: str) -> str:

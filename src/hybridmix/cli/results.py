@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from hybridmix._typing import FloatArray
+from hybridmix._typing import FloatArray, IntArray
 from hybridmix.cli.cells import Column, TypedColumn
 from hybridmix.cli.console import Console
 from hybridmix.cli.models import Matching, Model, label_column, labels_of
 from hybridmix.cli.tables import Chunk, InputError, Table
 from hybridmix.cli.workflow import split
 from hybridmix.cli.writing import Write, writing
+from hybridmix.data import UNLABELLED
 from hybridmix.estimators.typicality import LOG_RARE
 from hybridmix.metrics import calibration_report
 
@@ -155,10 +156,29 @@ def _flags(typicality: FloatArray, level: float) -> Columns:
 # Evaluation ---------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Predicted:
+    """What is kept of the rows of a table to compare predictions with labels.
+
+    Attributes
+    ----------
+    truth : ndarray of shape (n,)
+        Class numbers of the rows that have a label.
+    probabilities : ndarray of shape (n, C)
+        Of the classes, for these rows.
+    n_unlabelled : int
+        Number of the other rows.
+    """
+
+    truth: IntArray
+    probabilities: FloatArray
+    n_unlabelled: int
+
+
 def labelled_predictions(
     matching: Matching, target: str | None, chunk_rows: int, console: Console
-) -> tuple[list[Any], FloatArray]:
-    """Return the labels of all rows, None where missing, and the probabilities."""
+) -> Predicted:
+    """Predict the rows of a table that have a label."""
     model = matching.model
     if not model.is_classifier:
         raise InputError(
@@ -166,16 +186,22 @@ def labelled_predictions(
             "--target."
         )
     column = label_column(model, matching.table, target)
-    labels, parts = [], []
+    numbers: dict[Any, int] = {None: UNLABELLED}
+    numbers |= {label: k for k, label in enumerate(model.estimator.classes_.tolist())}
+    truths, parts, n_rows = [], [], 0
     for chunk in console.track(matching.table.chunks(chunk_rows), "predicting"):
-        labels += labels_of(model, matching.table, chunk, column)
-        parts.append(model.estimator.predict_proba(matching.frame(chunk)))
-    return labels, np.concatenate(parts)
+        labels = labels_of(model, matching.table, chunk, column)
+        truth = np.array([numbers[label] for label in labels], dtype=np.int32)
+        known = truth != UNLABELLED
+        probabilities = model.estimator.predict_proba(matching.frame(chunk))
+        truths.append(truth[known])
+        parts.append(probabilities[known])
+        n_rows += chunk.n_rows
+    found = np.concatenate(truths)
+    return Predicted(found, np.concatenate(parts), n_rows - len(found))
 
 
-def evaluation(
-    labels: list[Any], probabilities: FloatArray, classes: list[Any]
-) -> dict[str, Any]:
+def evaluation(predicted: Predicted, classes: list[Any]) -> dict[str, Any]:
     """Compare probabilities of classes with the labels.
 
     Returns
@@ -188,14 +214,10 @@ def evaluation(
     """
     from sklearn.metrics import confusion_matrix, roc_auc_score
 
-    known = np.array([label is not None for label in labels])
-    if not known.any():
+    truth, probabilities = predicted.truth, predicted.probabilities
+    if len(truth) == 0:
         raise InputError("The table has no row with a label.")
-    labels = [label for label in labels if label is not None]
-    probabilities = probabilities[known]
-    report = calibration_report(labels, probabilities, classes)
-    numbers = {label: k for k, label in enumerate(classes)}
-    truth = np.array([numbers[label] for label in labels])
+    report = calibration_report(truth, probabilities, np.arange(len(classes)))
     guess = probabilities.argmax(axis=1)
     confusion = confusion_matrix(truth, guess, labels=range(len(classes)))
     counts = confusion.sum(axis=1)
@@ -205,8 +227,8 @@ def evaluation(
     areas = [roc_auc_score(truth == k, probabilities[:, k]) for k in ranked]
     seen = counts > 0
     return {
-        "rows": len(labels),
-        "unlabelled": int(np.sum(~known)),
+        "rows": len(truth),
+        "unlabelled": predicted.n_unlabelled,
         "accuracy": report.accuracy,
         "balanced_accuracy": float(np.mean(np.diag(confusion)[seen] / counts[seen])),
         "log_loss": report.log_loss,

@@ -69,14 +69,15 @@ def number_labels(y: Any, classes: np.ndarray, unlabelled: Any = -1) -> IntArray
     if unlabelled in numbers:
         unlabelled = None
     is_unlabelled = _unlabelled_rows(labels, unlabelled)
-    result = np.full(len(labels), UNLABELLED, dtype=np.intp)
-    for row in np.flatnonzero(~is_unlabelled):
-        label = labels[row : row + 1].tolist()[0]
+    rows = np.flatnonzero(~is_unlabelled)
+    known = labels[rows].tolist()
+    for row, label in zip(rows, known, strict=True):
         if label not in numbers:
             raise ValueError(
                 f"The label {label!r} in row {row} is none of the classes of training."
             )
-        result[row] = numbers[label]
+    result = np.full(len(labels), UNLABELLED, dtype=np.intp)
+    result[rows] = [numbers[label] for label in known]
     return result
 
 

@@ -31,11 +31,9 @@ def evaluate(
     """Compare predictions with labels: accuracy, log loss, AUC, calibration."""
     with talking(quiet, as_json) as console:
         matching = load_matching(model, table, console, na, allow_missing, target)
-        labels, probabilities = results.labelled_predictions(
-            matching, target, chunk_rows, console
-        )
+        predicted = results.labelled_predictions(matching, target, chunk_rows, console)
         classes = matching.model.estimator.classes_.tolist()
-        values = results.evaluation(labels, probabilities, classes)
+        values = results.evaluation(predicted, classes)
         console.result(values, *views.evaluation(values))
 
 
