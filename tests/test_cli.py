@@ -12,10 +12,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.special import softmax
+from sklearn.metrics import (
+    accuracy_score,
+    balanced_accuracy_score,
+    confusion_matrix,
+    log_loss,
+    roc_auc_score,
+)
 
 import hybridmix
 from hybridmix.cli import main
+from hybridmix.cli.results import Tally
 from hybridmix.io import read_metadata
+from hybridmix.metrics import calibration_report
 from hybridmix.progress import listening
 
 pd = pytest.importorskip("pandas")
@@ -842,6 +852,37 @@ def test_evaluation_of_few_classes(shell, fitted):
     assert scores["auc"] is None
     write(frame[frame["kind"].isna()], "t.csv")
     assert "no row with a label" in shell.fail("evaluate", fitted, "t.csv")
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_tallies_of_chunks_are_the_scores_of_all_rows(n_classes):
+    rng = np.random.default_rng(0)
+    logits = rng.normal(scale=4.0, size=(3000, n_classes))
+    probabilities = softmax(logits, axis=1)
+    truth = (logits + rng.gumbel(scale=4.0, size=logits.shape)).argmax(axis=1)
+    tally = Tally(n_classes)
+    for rows in np.array_split(np.arange(3000), [1, 2, 700, 1500]):
+        tally.add(truth[rows], probabilities[rows])
+    tally.add(np.full(5, -1), probabilities[:5])
+    values = tally.values(list(range(n_classes)))
+    report = calibration_report(truth, probabilities, range(n_classes))
+    scores = probabilities[:, 1] if n_classes == 2 else probabilities
+    expected = {
+        "rows": 3000,
+        "unlabelled": 5,
+        "accuracy": accuracy_score(truth, probabilities.argmax(axis=1)),
+        "balanced_accuracy": balanced_accuracy_score(truth, logits.argmax(axis=1)),
+        "log_loss": log_loss(truth, probabilities),
+        "brier_score": np.square(probabilities - np.eye(n_classes)[truth]).sum(1).mean(),
+        "calibration_error": report.calibration_error,
+    }
+    for name, value in expected.items():
+        assert values[name] == pytest.approx(value, rel=1e-9)
+    area = roc_auc_score(truth, scores, multi_class="ovr")
+    assert values["auc"] == pytest.approx(area, abs=1e-4)
+    np.testing.assert_array_equal(
+        values["confusion"], confusion_matrix(truth, logits.argmax(axis=1))
+    )
 
 
 def shown_evaluation(shell, labels):

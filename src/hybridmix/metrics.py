@@ -102,26 +102,71 @@ def calibration_report(
     if np.any(labels < 0):
         raise ValueError(f"Row {np.argmin(labels)} has no label; leave such rows out.")
     check_number("n_bins", n_bins, 1, whole=True)
-    rows = np.arange(len(labels))
-    confidence = probabilities.max(axis=1)
-    right = probabilities.argmax(axis=1) == labels
-    indicator = np.zeros_like(probabilities)
-    indicator[rows, labels] = 1.0
-    edges = np.linspace(1.0 / len(classes), 1.0, n_bins + 1)
-    bins = np.clip(np.searchsorted(edges, confidence, side="left") - 1, 0, n_bins - 1)
-    counts = np.bincount(bins, minlength=n_bins)
-    filled = counts > 0
-    mean_confidence = np.bincount(bins, confidence, n_bins)[filled] / counts[filled]
-    bin_accuracy = np.bincount(bins, right, n_bins)[filled] / counts[filled]
-    gaps = np.abs(mean_confidence - bin_accuracy)
-    return CalibrationReport(
-        accuracy=float(right.mean()),
-        log_loss=float(
-            -np.log(np.maximum(probabilities[rows, labels], _SMALLEST)).mean()
-        ),
-        brier_score=float(np.square(probabilities - indicator).sum(axis=1).mean()),
-        calibration_error=float(np.average(gaps, weights=counts[filled])),
-        confidence=mean_confidence,
-        bin_accuracy=bin_accuracy,
-        bin_counts=counts[filled],
-    )
+    return CalibrationSums.of(labels, probabilities, n_bins).report()
+
+
+@dataclass(frozen=True)
+class CalibrationSums:
+    """What a `CalibrationReport` is made of, summed over rows.
+
+    Sums of parts of a table, added, are those of the table.
+
+    Attributes
+    ----------
+    log_loss, brier : float
+        Sums of minus the log probability of the label, and of the squared differences.
+    counts : ndarray of shape (n_bins,)
+        Rows in each bin.
+    confidence, right : ndarray of shape (n_bins,)
+        Sums of the probability of the most probable class, and how often it is right.
+    """
+
+    log_loss: float
+    brier: float
+    counts: IntArray
+    confidence: FloatArray
+    right: FloatArray
+
+    @classmethod
+    def of(
+        cls, labels: IntArray, probabilities: FloatArray, n_bins: int = 10
+    ) -> CalibrationSums:
+        """Sum over rows with these class numbers and probabilities of the classes."""
+        n_rows, n_classes = probabilities.shape
+        own = probabilities[np.arange(n_rows), labels]
+        confidence = probabilities.max(axis=1)
+        right = probabilities.argmax(axis=1) == labels
+        edges = np.linspace(1.0 / n_classes, 1.0, n_bins + 1)
+        bins = np.searchsorted(edges, confidence, side="left") - 1
+        bins = np.clip(bins, 0, n_bins - 1)
+        # The squared difference to the indicator of the label, without the indicator.
+        brier = np.square(probabilities).sum(axis=1) - 2.0 * own + 1.0
+        return cls(
+            log_loss=float(-np.log(np.maximum(own, _SMALLEST)).sum()),
+            brier=float(brier.sum()),
+            counts=np.bincount(bins, minlength=n_bins),
+            confidence=np.bincount(bins, confidence, n_bins).astype(np.float64),
+            right=np.bincount(bins, right, n_bins).astype(np.float64),
+        )
+
+    def __add__(self, other: CalibrationSums) -> CalibrationSums:
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return CalibrationSums(*(one + another for one, another in pairs))
+
+    def report(self) -> CalibrationReport:
+        """Return the means."""
+        n_rows = int(self.counts.sum())
+        filled = self.counts > 0
+        counts = self.counts[filled]
+        confidence = self.confidence[filled] / counts
+        accuracy = self.right[filled] / counts
+        gaps = np.abs(confidence - accuracy)
+        return CalibrationReport(
+            accuracy=float(self.right.sum() / n_rows),
+            log_loss=self.log_loss / n_rows,
+            brier_score=self.brier / n_rows,
+            calibration_error=float(np.average(gaps, weights=counts)),
+            confidence=confidence,
+            bin_accuracy=accuracy,
+            bin_counts=counts,
+        )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.special import logit
 
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.cli.cells import Column, TypedColumn
@@ -19,9 +20,12 @@ from hybridmix.cli.workflow import split
 from hybridmix.cli.writing import Write, writing
 from hybridmix.data import UNLABELLED
 from hybridmix.estimators.typicality import LOG_RARE
-from hybridmix.metrics import calibration_report
+from hybridmix.metrics import CalibrationSums
 
 Columns = dict[str, Column]
+# Log odds beyond these are certain; between them are so many bins.
+_MOST_ODDS = 40.0
+_ODDS_BINS = 2**14
 
 
 def writing_like(matching: Matching, output: Path) -> AbstractContextManager[Write]:
@@ -156,29 +160,89 @@ def _flags(typicality: FloatArray, level: float) -> Columns:
 # Evaluation ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Predicted:
-    """What is kept of the rows of a table to compare predictions with labels.
+class Tally:
+    """Compares predictions with labels, chunk by chunk; memory does not grow with rows.
 
-    Attributes
-    ----------
-    truth : ndarray of shape (n,)
-        Class numbers of the rows that have a label.
-    probabilities : ndarray of shape (n, C)
-        Of the classes, for these rows.
-    n_unlabelled : int
-        Number of the other rows.
+    The area under the ROC curve is that of log odds in bins so narrow that rows of two
+    classes hardly ever share one.
     """
 
-    truth: IntArray
-    probabilities: FloatArray
-    n_unlabelled: int
+    def __init__(self, n_classes: int) -> None:
+        self._n_classes = n_classes
+        self._sums: CalibrationSums | None = None
+        self._confusion = np.zeros((n_classes, n_classes), dtype=np.int64)
+        # For each class: its own rows and all others, by the odds that they are given.
+        self._by_odds = np.zeros((n_classes, 2, _ODDS_BINS), dtype=np.int64)
+        self._n_unlabelled = 0
+
+    def add(self, truth: IntArray, probabilities: FloatArray) -> None:
+        """Add rows by their class numbers, -1 where there is no label."""
+        known = truth != UNLABELLED
+        self._n_unlabelled += int(np.sum(~known))
+        truth, probabilities = truth[known], probabilities[known]
+        if len(truth) == 0:
+            return
+        sums = CalibrationSums.of(truth, probabilities)
+        self._sums = sums if self._sums is None else self._sums + sums
+        np.add.at(self._confusion, (truth, probabilities.argmax(axis=1)), 1)
+        for k in range(self._n_classes):
+            bins = _odds_bins(probabilities[:, k])
+            for group, rows in enumerate((truth == k, truth != k)):
+                counts = np.bincount(bins[rows], minlength=_ODDS_BINS)
+                self._by_odds[k, group] += counts
+
+    def values(self, classes: list[Any]) -> dict[str, Any]:
+        """Return the figures of all rows.
+
+        Returns
+        -------
+        values : dict
+            Numbers of rows with and without a label; accuracy, balanced accuracy, log
+            loss, Brier score, area under the ROC curve (of the second class; of more, the
+            mean over all), calibration error; the classes, and the confusion matrix with
+            labels in rows.
+        """
+        if self._sums is None:
+            raise InputError("The table has no row with a label.")
+        report = self._sums.report()
+        counts = self._confusion.sum(axis=1)
+        seen = counts > 0
+        # A class is ranked if some rows have its label, and some do not.
+        ranked = np.flatnonzero(seen & (counts < counts.sum()))
+        ranked = ranked[1:] if self._n_classes == 2 else ranked
+        areas = [_area(*self._by_odds[k]) for k in ranked]
+        shares = np.diag(self._confusion)[seen] / counts[seen]
+        return {
+            "rows": int(counts.sum()),
+            "unlabelled": self._n_unlabelled,
+            "accuracy": report.accuracy,
+            "balanced_accuracy": float(np.mean(shares)),
+            "log_loss": report.log_loss,
+            "brier_score": report.brier_score,
+            "auc": float(np.mean(areas)) if areas else float("nan"),
+            "calibration_error": report.calibration_error,
+            "classes": classes,
+            "confusion": self._confusion,
+        }
 
 
-def labelled_predictions(
+def _odds_bins(probabilities: FloatArray) -> IntArray:
+    """Return the bins of log odds."""
+    odds = np.clip(logit(probabilities), -_MOST_ODDS, _MOST_ODDS)
+    return ((odds + _MOST_ODDS) * ((_ODDS_BINS - 1) / (2.0 * _MOST_ODDS))).astype(np.intp)
+
+
+def _area(own: IntArray, others: IntArray) -> float:
+    """Return the share of pairs that are in the right order; ties count by half."""
+    below = np.cumsum(others) - others
+    right = own @ (below + 0.5 * others)
+    return float(right / (own.sum() * others.sum()))
+
+
+def tallied(
     matching: Matching, target: str | None, chunk_rows: int, console: Console
-) -> Predicted:
-    """Predict the rows of a table that have a label."""
+) -> Tally:
+    """Compare the predictions of a model with the labels of a table."""
     model = matching.model
     if not model.is_classifier:
         raise InputError(
@@ -186,55 +250,11 @@ def labelled_predictions(
             "--target."
         )
     column = label_column(model, matching.table, target)
-    numbers: dict[Any, int] = {None: UNLABELLED}
-    numbers |= {label: k for k, label in enumerate(model.estimator.classes_.tolist())}
-    truths, parts, n_rows = [], [], 0
+    classes = model.estimator.classes_.tolist()
+    numbers = {None: UNLABELLED} | {label: k for k, label in enumerate(classes)}
+    tally = Tally(len(classes))
     for chunk in console.track(matching.table.chunks(chunk_rows), "predicting"):
         labels = labels_of(model, matching.table, chunk, column)
-        truth = np.array([numbers[label] for label in labels], dtype=np.int32)
-        known = truth != UNLABELLED
-        probabilities = model.estimator.predict_proba(matching.frame(chunk))
-        truths.append(truth[known])
-        parts.append(probabilities[known])
-        n_rows += chunk.n_rows
-    found = np.concatenate(truths)
-    return Predicted(found, np.concatenate(parts), n_rows - len(found))
-
-
-def evaluation(predicted: Predicted, classes: list[Any]) -> dict[str, Any]:
-    """Compare probabilities of classes with the labels.
-
-    Returns
-    -------
-    values : dict
-        Numbers of rows with and without a label; accuracy, balanced accuracy, log loss,
-        Brier score, area under the ROC curve (of the second class; of more, the mean over
-        all), calibration error; the classes, and the confusion matrix with labels in
-        rows.
-    """
-    from sklearn.metrics import confusion_matrix, roc_auc_score
-
-    truth, probabilities = predicted.truth, predicted.probabilities
-    if len(truth) == 0:
-        raise InputError("The table has no row with a label.")
-    report = calibration_report(truth, probabilities, np.arange(len(classes)))
-    guess = probabilities.argmax(axis=1)
-    confusion = confusion_matrix(truth, guess, labels=range(len(classes)))
-    counts = confusion.sum(axis=1)
-    # A class is ranked if some rows have its label, and some do not.
-    ranked = np.flatnonzero((counts > 0) & (counts < len(truth)))
-    ranked = ranked[1:] if len(classes) == 2 else ranked
-    areas = [roc_auc_score(truth == k, probabilities[:, k]) for k in ranked]
-    seen = counts > 0
-    return {
-        "rows": len(truth),
-        "unlabelled": predicted.n_unlabelled,
-        "accuracy": report.accuracy,
-        "balanced_accuracy": float(np.mean(np.diag(confusion)[seen] / counts[seen])),
-        "log_loss": report.log_loss,
-        "brier_score": report.brier_score,
-        "auc": float(np.mean(areas)) if areas else float("nan"),
-        "calibration_error": report.calibration_error,
-        "classes": classes,
-        "confusion": confusion,
-    }
+        truth = np.array([numbers[label] for label in labels])
+        tally.add(truth, model.estimator.predict_proba(matching.frame(chunk)))
+    return tally

@@ -31,9 +31,9 @@ def evaluate(
     """Compare predictions with labels: accuracy, log loss, AUC, calibration."""
     with talking(quiet, as_json) as console:
         matching = load_matching(model, table, console, na, allow_missing, target)
-        predicted = results.labelled_predictions(matching, target, chunk_rows, console)
+        tally = results.tallied(matching, target, chunk_rows, console)
         classes = matching.model.estimator.classes_.tolist()
-        values = results.evaluation(predicted, classes)
+        values = tally.values(classes)
         console.result(values, *views.evaluation(values))
 
 
