@@ -124,7 +124,7 @@ def assert_alike(printed, shown):
     printed, shown = (" ".join(text.split()) for text in (printed, shown))
     assert NUMBER.sub("#", printed) == NUMBER.sub("#", shown)
     numbers = [list(map(float, NUMBER.findall(text))) for text in (printed, shown)]
-    np.testing.assert_allclose(*numbers, rtol=0.05, atol=0.02)
+    np.testing.assert_allclose(*numbers, rtol=0.02, atol=0.01)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -6,6 +6,7 @@ import csv
 import gc
 import gzip
 import re
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -61,7 +62,7 @@ class Chunk:
         return len(next(iter(self.columns.values())))
 
 
-class Table:
+class Table(ABC):
     """A file with a table; subclasses know the format.
 
     Attributes
@@ -87,11 +88,13 @@ class Table:
                 "one."
             )
 
+    @abstractmethod
     def _read_names(self) -> list[str]:
-        raise NotImplementedError
+        """Return the names of the columns."""
 
+    @abstractmethod
     def _read_chunks(self, n_rows: int) -> Iterator[Chunk]:
-        raise NotImplementedError
+        """Read the rows, so many at a time; nothing if there are none."""
 
     def chunks(self, n_rows: int) -> Iterator[Chunk]:
         """Read the rows, so many at a time."""
