@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hybridmix._typing import FloatArray, IntArray
-from hybridmix.mixture import class_posterior
+from hybridmix.models.logsumexp import class_posterior
 from hybridmix.objectives.base import Objective, labelled_rows
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hybridmix._typing import FloatArray, IntArray
-from hybridmix.mixture import grouped_logsumexp
+from hybridmix.models.logsumexp import grouped_logsumexp
 from hybridmix.objectives.base import Objective, labelled_rows
 
 
