@@ -1,14 +1,32 @@
 """The contract of families: one table of cases for all of them."""
 
 import itertools
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from helpers import N_CATEGORIES, D, families, make_mixture, make_rows, with_nan
+from helpers import (
+    N_CATEGORIES,
+    D,
+    families,
+    fitted_by_em,
+    make_mixture,
+    make_rows,
+    with_nan,
+)
 from scipy import stats
 
 from hybridmix.data import Rows
-from hybridmix.families import Categorical, DiagonalGaussian, FullGaussian, VariancePrior
+from hybridmix.exceptions import UnsupportedError
+from hybridmix.families import (
+    Categorical,
+    DiagonalGaussian,
+    Family,
+    FullGaussian,
+    Product,
+    VariancePrior,
+)
+from hybridmix.families.base import Parameters, Statistics
 from hybridmix.families.moments import (
     DiagonalParameters,
     FullParameters,
@@ -230,7 +248,7 @@ def test_components_can_be_taken_and_joined_again(name):
 
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize("columns", [([0, 3], [1]), ([4, 1, 0], [1, 0]), ([2], [])])
-def test_restricted_density_is_that_of_rows_with_the_other_columns_missing(name, columns):
+def test_marginal_density_is_that_of_rows_with_the_other_columns_missing(name, columns):
     real, codes = columns
     family, rows, parameters = setup(name, 0.0, None)
     if not family.reads(real, codes):
@@ -240,7 +258,7 @@ def test_restricted_density_is_that_of_rows_with_the_other_columns_missing(name,
     hidden = rows.codes.copy()
     hidden[[f for f in range(2) if f not in codes]] = -1
     holes = Rows(np.where(observed, rows.real, 0.0), observed, hidden)
-    small, kept = family.restrict(parameters, real, codes)
+    small, kept = family.marginal(parameters, real, codes)
     shown = Rows(rows.real[real], None, rows.codes[codes])
     np.testing.assert_allclose(
         small.evaluate(small.prepare(shown), kept)[0],
@@ -416,3 +434,130 @@ def test_marginal_of_categories_by_summing_over_all_values():
     np.testing.assert_allclose(density((1, -1, -1)), total, rtol=1e-12)
     everything = sum(density(v) for v in itertools.product(range(3), range(2), range(2)))
     np.testing.assert_allclose(everything, 1.0)
+
+
+# Families with no more than what is required --------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Rates(Parameters):
+    """Rates (J, d)."""
+
+    rates: np.ndarray
+
+
+@dataclass
+class Durations(Statistics):
+    """Weighted counts and sums of what is observed, (J, d)."""
+
+    counts: np.ndarray
+    sums: np.ndarray
+
+
+@dataclass(frozen=True)
+class Exponential(Family):
+    """Waiting times: ``log p(x) = log rate - rate x``."""
+
+    n_columns: int
+
+    def width(self, n_components, observed=None):
+        return n_components + 2 * self.n_columns
+
+    def prepare(self, rows):
+        mask = np.ones_like(rows.real) if rows.observed is None else rows.observed
+        return np.concatenate([rows.real, mask])
+
+    def evaluate(self, prepared, parameters):
+        rates = parameters.rates
+        return np.hstack([-rates, np.log(rates)]) @ prepared, None
+
+    def accumulate(self, prepared, parameters, weights, notes):
+        sums = weights @ prepared.T
+        return Durations(sums[:, self.n_columns :], sums[:, : self.n_columns])
+
+    def zero_statistics(self, n_components):
+        shape = (n_components, self.n_columns)
+        return Durations(np.zeros(shape), np.zeros(shape))
+
+    def maximise(self, statistics):
+        return Rates((statistics.counts + 1.0) / (statistics.sums + 1.0))
+
+
+def waiting_times(n_rows=4000):
+    rng = np.random.default_rng(0)
+    rates = np.array([[0.2, 5.0], [4.0, 0.5]])
+    real = rng.exponential(1.0 / rates[rng.integers(2, size=n_rows)]).T
+    observed = rng.random(real.shape) < 0.9
+    codes = np.empty((0, n_rows), np.int32)
+    return Rows(np.where(observed, real, 0.0), observed, codes), rates
+
+
+def test_six_methods_are_enough_for_em():
+    rows, rates = waiting_times()
+    solution = fitted_by_em(Exponential(2), rows, 2)
+    found = solution.model.components.rates
+    np.testing.assert_allclose(found[np.argsort(found[:, 0])], rates, rtol=0.15)
+    assert np.diff(solution.trace).min() > -1e-3  # the M-step has a trace of a prior
+
+
+OPTIONAL = {
+    "coordinates": (None, None),
+    "expected_statistics": (None, None),
+    "proper": (None,),
+    "impute": (None, None, None),
+    "draw": (None, None, None, None),
+    "sample": (None, None, None),
+    "marginal": (None, [], []),
+    "surprise": (None, None, None),
+    "n_parameters": (3,),
+}
+
+
+@pytest.mark.parametrize("capability", OPTIONAL)
+def test_families_name_what_they_lack(capability):
+    bare = Exponential(2)
+    assert not bare.offers(capability)
+    assert not Product((families()["full"], bare)).offers(capability)
+    with pytest.raises(UnsupportedError, match="Exponential does not offer"):
+        getattr(bare, capability)(*OPTIONAL[capability])
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_families_of_the_library_offer_everything(name):
+    assert all(families()[name].offers(capability) for capability in OPTIONAL)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_two_sets_of_parameters_are_merged_component_by_component(name):
+    family, rows, old = setup(name, 0.25, None)
+    new = make_mixture(family, make_rows(200, seed=1), seed=5).components
+    if name == "tied":
+        new = FullParameters(new.means, old.covariances, old.whiteners)
+    assert old.n_components == new.n_components == 5
+    both = family.concatenate([old, new], [1.0, 2.0])
+    assert both.n_components == 10
+    merged = both.take(np.array([0, 6, 2, 8, 9]))
+    prepared = family.prepare(rows)
+    before, after, mixed = (family.evaluate(prepared, p)[0] for p in (old, new, merged))
+    np.testing.assert_allclose(mixed[[0, 2]], before[[0, 2]], atol=1e-9)
+    np.testing.assert_allclose(mixed[[1, 3, 4]], after[[1, 3, 4]], atol=1e-9)
+
+
+@dataclass(frozen=True, eq=False)
+class SharedRates(Rates):
+    """Rates that all components share, (1, d)."""
+
+    scale: np.ndarray
+
+    def is_shared(self, name):
+        return name == "scale"
+
+
+def test_shared_arrays_are_averaged_by_counts():
+    parts = [
+        SharedRates(np.full((n, 2), float(n)), np.full((1, 2), float(n))) for n in (1, 3)
+    ]
+    joined = Exponential(2).concatenate(parts, [3.0, 1.0])
+    assert joined.n_components == 4
+    np.testing.assert_array_equal(joined.scale, [[1.5, 1.5]])
+    np.testing.assert_array_equal(joined.rates[:, 0], [1.0, 3.0, 3.0, 3.0])

@@ -96,7 +96,7 @@ class Mixture:
 
     def restrict(self, real: list[int], codes: list[int]) -> Mixture:
         """Return the exact marginal over some of the columns."""
-        family, components = self.family.restrict(self.components, real, codes)
+        family, components = self.family.marginal(self.components, real, codes)
         return Mixture(family, components, self.log_mixing, self.log_prior, self.offsets)
 
     def impute(self, rows: Rows) -> Rows:

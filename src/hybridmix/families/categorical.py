@@ -101,16 +101,8 @@ class Categorical(Family[CategoricalParameters, CategoricalStatistics]):
         """Repeat a value of each column for its categories, (J, M)."""
         return np.repeat(per_column, self.n_categories, axis=1)
 
-    def start(self, rows: Rows, weights: FloatArray) -> CategoricalParameters:
-        prepared = self.prepare(rows)
-        ignored = CategoricalParameters(np.empty((0, 0)))
-        return self.maximise(self.accumulate(prepared, ignored, weights))
-
     def log_prior(self, parameters: CategoricalParameters) -> float:
         return self.smoothing * float(parameters.log_probabilities.sum())
-
-    def collapsed(self, parameters: CategoricalParameters) -> BoolArray:
-        return np.zeros(len(parameters.log_probabilities), dtype=bool)
 
     def coordinates(
         self, start: CategoricalParameters, counts: FloatArray
@@ -159,7 +151,7 @@ class Categorical(Family[CategoricalParameters, CategoricalStatistics]):
                 codes[column, chosen] = np.minimum(found, n_categories - 1)
         return Rows(np.empty((0, len(components))), None, codes)
 
-    def restrict(
+    def marginal(
         self, parameters: CategoricalParameters, real: list[int], codes: list[int]
     ) -> tuple[Categorical, CategoricalParameters]:
         parts = np.split(parameters.log_probabilities, self.offsets[1:-1], axis=1)
@@ -191,13 +183,6 @@ class Categorical(Family[CategoricalParameters, CategoricalStatistics]):
             (present @ part.T).T for part in (-most, mean, variance)
         )
         return offset, mean, variance
-
-    def concatenate(
-        self, parts: list[CategoricalParameters], counts: list[float]
-    ) -> CategoricalParameters:
-        return CategoricalParameters(
-            np.concatenate([part.log_probabilities for part in parts])
-        )
 
     def n_parameters(self, n_components: int) -> int:
         return n_components * sum(count - 1 for count in self.n_categories)

@@ -19,6 +19,10 @@ class ProductParameters(Parameters):
 
     factors: tuple[Any, ...]
 
+    @property
+    def n_components(self) -> int:
+        return self.factors[0].n_components
+
     def take(self, components: slice | IntArray) -> Self:
         return type(self)(tuple(factor.take(components) for factor in self.factors))
 
@@ -50,6 +54,9 @@ class Product(Family[ProductParameters, ProductStatistics]):
     """
 
     families: tuple[Family[Any, Any], ...]
+
+    def offers(self, capability: str) -> bool:
+        return all(family.offers(capability) for family in self.families)
 
     def width(self, n_components: int, observed: BoolArray | None = None) -> int:
         return max(family.width(n_components, observed) for family in self.families)
@@ -169,11 +176,11 @@ class Product(Family[ProductParameters, ProductStatistics]):
             np.concatenate([part.codes for part in parts]),
         )
 
-    def restrict(
+    def marginal(
         self, parameters: ProductParameters, real: list[int], codes: list[int]
     ) -> tuple[Family[Any, Any], Any]:
         kept = [
-            family.restrict(factor, real, codes)
+            family.marginal(factor, real, codes)
             for family, factor in zip(self.families, parameters.factors, strict=True)
             if family.reads(real, codes)
         ]

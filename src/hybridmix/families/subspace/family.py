@@ -159,10 +159,6 @@ class SubspaceGaussian(Family[SubspaceParameters, Any]):
     def log_prior(self, parameters: SubspaceParameters) -> float:
         return self.latent.log_prior(parameters.latent)
 
-    def collapsed(self, parameters: SubspaceParameters) -> BoolArray:
-        # Without any spread in the subspace, there is still the noise.
-        return np.zeros(len(parameters.latent.means), dtype=bool)
-
     def coordinates(
         self, start: SubspaceParameters, counts: FloatArray
     ) -> Coordinates[SubspaceParameters, Any]:
@@ -243,17 +239,14 @@ class SubspaceGaussian(Family[SubspaceParameters, Any]):
         real = self._rows_at(parameters.subspace, drawn.real, generator)
         return replace(drawn, real=real)
 
-    def restrict(
+    def marginal(
         self, parameters: SubspaceParameters, real: list[int], codes: list[int]
     ) -> tuple[SubspaceGaussian, SubspaceParameters]:
-        subspace = parameters.subspace.restricted(real)
+        subspace = parameters.subspace.marginal(real)
         return (
             SubspaceGaussian(self.prior, subspace),
             SubspaceParameters(parameters.latent, subspace),
         )
-
-    def reads(self, real: list[int], codes: list[int]) -> bool:
-        return bool(real)
 
     def surprise(
         self, prepared: Any, parameters: SubspaceParameters, notes: Any
