@@ -142,22 +142,21 @@ def test_coordinates_start_at_zero_and_pull_gradients_back(name, missing, n_patt
     weights = rng.normal(size=(5, rows.n_rows))
 
     def value(vector):
-        parameters = coordinates.parameters(vector)
+        parameters = coordinates.at(vector).parameters
         log_density, _ = family.evaluate(prepared, parameters)
         return np.sum(weights * log_density) + family.log_prior(parameters)
 
     at_start, _ = family.evaluate(prepared, start)
     at_zero, _ = family.evaluate(
-        prepared, coordinates.parameters(np.zeros(coordinates.size))
+        prepared, coordinates.at(np.zeros(coordinates.size)).parameters
     )
     np.testing.assert_allclose(at_zero, at_start, atol=1e-9)
 
     vector = rng.normal(size=coordinates.size)
-    parameters = coordinates.parameters(vector)
-    _, notes = family.evaluate(prepared, parameters)
-    statistics = family.accumulate(prepared, parameters, weights, notes)
-    gradient = coordinates.gradient(vector, statistics)
-    gradient += coordinates.prior_gradient(vector)
+    point = coordinates.at(vector)
+    _, notes = family.evaluate(prepared, point.parameters)
+    statistics = family.accumulate(prepared, point.parameters, weights, notes)
+    gradient = point.gradient(statistics) + point.prior_gradient()
     step = 1e-5
     numeric = [
         (value(vector + step * unit) - value(vector - step * unit)) / (2 * step)
@@ -184,7 +183,7 @@ def test_m_steps_maximise_the_penalised_expected_log_density(name):
 
     rng = np.random.default_rng(0)
     for _ in range(20):
-        elsewhere = coordinates.parameters(0.3 * rng.normal(size=coordinates.size))
+        elsewhere = coordinates.at(0.3 * rng.normal(size=coordinates.size)).parameters
         assert value(elsewhere) < value(best)
 
 
@@ -193,7 +192,7 @@ def test_deviations_grow_at_most_a_hundredfold_in_gradient_methods(name):
     family, _, start = setup(name, 0.0, None)
     coordinates = family.coordinates(start, np.full(5, 30.0))
     lower, _ = coordinates.bounds()
-    broadest = coordinates.parameters(np.where(np.isfinite(lower), lower, 0.0))
+    broadest = coordinates.at(np.where(np.isfinite(lower), lower, 0.0)).parameters
     if name in ("spherical", "diag"):
         growth = np.sqrt(broadest.variances / start.variances)
     else:

@@ -271,7 +271,7 @@ class MixtureCoordinates:
         if self._learn_prior:
             log_prior = log_prior + by_prior * self._prior_step
             log_prior = log_prior - np.logaddexp.reduce(log_prior)
-        components = self._family.parameters(by_family)
+        components = self._family.at(by_family).parameters
         return Mixture(start.family, components, log_mixing, log_prior, start.offsets)
 
     def gradient(self, vector: FloatArray, statistics: MixtureStatistics) -> FloatArray:
@@ -281,7 +281,7 @@ class MixtureCoordinates:
         class_counts = np.add.reduceat(counts, model.offsets[:-1])
         shares = class_counts[model.class_of] * np.exp(model.log_mixing)
         parts = [
-            self._family.gradient(vector[: self._ends[0]], statistics.components),
+            self._family.at(vector[: self._ends[0]]).gradient(statistics.components),
             (counts - shares) * self._step,
         ]
         if self._learn_prior:
@@ -300,5 +300,5 @@ class MixtureCoordinates:
         """Return the gradient of the log density of the priors."""
         gradient = np.zeros(self.size)
         own = slice(0, self._ends[0])
-        gradient[own] = self._family.prior_gradient(vector[own])
+        gradient[own] = self._family.at(vector[own]).prior_gradient()
         return gradient

@@ -76,6 +76,34 @@ P = TypeVar("P", bound=Any)
 S = TypeVar("S", bound=Any)
 
 
+class Point(ABC, Generic[P, S]):
+    """A place in coordinates: its parameters, and how gradients come back to its vector.
+
+    Attributes
+    ----------
+    vector : ndarray of shape (size,)
+        The place.
+    parameters : Parameters
+        What the vector stands for.
+    """
+
+    vector: FloatArray
+    parameters: P
+
+    @abstractmethod
+    def gradient(self, statistics: S) -> FloatArray:
+        """Pull a gradient back to the vector.
+
+        For a value ``f`` whose derivatives by the log densities are the weights ``r``,
+        and statistics accumulated with these weights at the parameters of the point,
+        this is the gradient of ``f`` (Fisher's identity covers missing values).
+        """
+
+    def prior_gradient(self) -> FloatArray:
+        """Return the gradient of the log density of the prior; zero by default."""
+        return np.zeros_like(self.vector)
+
+
 class Coordinates(ABC, Generic[P, S]):
     """An unconstrained vector that stands for parameters, whitened at a start.
 
@@ -85,26 +113,13 @@ class Coordinates(ABC, Generic[P, S]):
 
     size: int
 
+    @abstractmethod
+    def at(self, vector: FloatArray) -> Point[P, S]:
+        """Return the point of a vector, whose parameters are built once for all uses."""
+
     def bounds(self) -> tuple[FloatArray, FloatArray]:
         """Return the least and the largest values of the vector; none by default."""
         return np.full(self.size, -np.inf), np.full(self.size, np.inf)
-
-    @abstractmethod
-    def parameters(self, vector: FloatArray) -> P:
-        """Return the parameters that a vector stands for."""
-
-    @abstractmethod
-    def gradient(self, vector: FloatArray, statistics: S) -> FloatArray:
-        """Pull a gradient back to the vector.
-
-        For a value ``f`` whose derivatives by the log densities are the weights ``r``,
-        and statistics accumulated with these weights at the parameters of the vector,
-        this is the gradient of ``f`` (Fisher's identity covers missing values).
-        """
-
-    @abstractmethod
-    def prior_gradient(self, vector: FloatArray) -> FloatArray:
-        """Return the gradient of the log density of the family's prior."""
 
 
 class Family(ABC, Generic[P, S]):

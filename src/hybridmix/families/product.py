@@ -10,7 +10,7 @@ import numpy as np
 
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import Rows
-from hybridmix.families.base import Coordinates, Family, Parameters, Statistics
+from hybridmix.families.base import Coordinates, Family, Parameters, Point, Statistics
 
 
 @dataclass(frozen=True)
@@ -228,27 +228,27 @@ class ProductCoordinates(Coordinates[ProductParameters, ProductStatistics]):
         self._ends = np.cumsum([factor.size for factor in factors])
         self.size = int(self._ends[-1])
 
-    def _split(self, vector: FloatArray) -> list[FloatArray]:
-        return np.split(vector, self._ends[:-1])
-
-    def parameters(self, vector: FloatArray) -> ProductParameters:
-        pairs = zip(self._factors, self._split(vector), strict=True)
-        return ProductParameters(tuple(f.parameters(part) for f, part in pairs))
-
-    def gradient(self, vector: FloatArray, statistics: ProductStatistics) -> FloatArray:
-        return np.concatenate(
-            [
-                factor.gradient(part, s)
-                for factor, part, s in zip(
-                    self._factors, self._split(vector), statistics.factors, strict=True
-                )
-            ]
-        )
+    def at(self, vector: FloatArray) -> ProductPoint:
+        parts = np.split(vector, self._ends[:-1])
+        pairs = zip(self._factors, parts, strict=True)
+        return ProductPoint(vector, [factor.at(part) for factor, part in pairs])
 
     def bounds(self) -> tuple[FloatArray, FloatArray]:
         lower, upper = zip(*(factor.bounds() for factor in self._factors), strict=True)
         return np.concatenate(lower), np.concatenate(upper)
 
-    def prior_gradient(self, vector: FloatArray) -> FloatArray:
-        pairs = zip(self._factors, self._split(vector), strict=True)
-        return np.concatenate([f.prior_gradient(part) for f, part in pairs])
+
+class ProductPoint(Point[ProductParameters, ProductStatistics]):
+    """The places of the factors."""
+
+    def __init__(self, vector: FloatArray, factors: list[Point[Any, Any]]) -> None:
+        self.vector = vector
+        self._factors = factors
+        self.parameters = ProductParameters(tuple(f.parameters for f in factors))
+
+    def gradient(self, statistics: ProductStatistics) -> FloatArray:
+        pairs = zip(self._factors, statistics.factors, strict=True)
+        return np.concatenate([factor.gradient(s) for factor, s in pairs])
+
+    def prior_gradient(self) -> FloatArray:
+        return np.concatenate([factor.prior_gradient() for factor in self._factors])
