@@ -1,6 +1,7 @@
 """The contract of families: one table of cases for all of them."""
 
 import itertools
+import tracemalloc
 from dataclasses import dataclass
 
 import numpy as np
@@ -433,6 +434,35 @@ def test_marginal_of_categories_by_summing_over_all_values():
     np.testing.assert_allclose(density((1, -1, -1)), total, rtol=1e-12)
     everything = sum(density(v) for v in itertools.product(range(3), range(2), range(2)))
     np.testing.assert_allclose(everything, 1.0)
+
+
+def test_memory_is_known_before_any_of_it_is_taken():
+    prior = VariancePrior(np.ones(20_000))
+    full, tied = FullGaussian(prior), FullGaussian(prior, tied=True)
+    diagonal = DiagonalGaussian(prior)
+    assert full.parameter_bytes(10) > 10 * 8 * 3 * 20_000**2
+    assert tied.parameter_bytes(10) < 0.2 * full.parameter_bytes(10)
+    assert diagonal.parameter_bytes(10) < 1e8
+    both = Product((diagonal, Categorical((3, 2))))
+    assert both.parameter_bytes(10) > diagonal.parameter_bytes(10)
+    few = families()["subspace"]
+    assert 0 < few.parameter_bytes(2) < families()["full"].parameter_bytes(20)
+
+
+@pytest.mark.parametrize("name", ["full", "diag", "tied"])
+def test_memory_of_an_m_step_is_estimated_within_a_factor_of_three(name):
+    d, n_components = 300, 3
+    prior = VariancePrior(np.ones(d))
+    family = {
+        "full": FullGaussian(prior),
+        "tied": FullGaussian(prior, tied=True),
+        "diag": DiagonalGaussian(prior),
+    }[name]
+    tracemalloc.start()
+    family.maximise(family.zero_statistics(n_components))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak / 3 < family.parameter_bytes(n_components) < 3 * peak
 
 
 # Families with no more than what is required --------------------------------------------

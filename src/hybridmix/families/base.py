@@ -72,6 +72,9 @@ class Statistics:
                 mine[components] += theirs
 
 
+# Parameters, statistics, and the intermediate results of an M-step, per statistic.
+_COPIES = 4
+
 P = TypeVar("P", bound=Any)
 S = TypeVar("S", bound=Any)
 
@@ -168,6 +171,16 @@ class Family(ABC, Generic[P, S]):
     def kept_width(self, observed: BoolArray | None = None) -> int:
         """Return how many numbers a prepared row occupies, about."""
         return self.width(1, observed)
+
+    def parameter_bytes(self, n_components: int) -> int:
+        """Return about how many bytes parameters, statistics and an M-step occupy.
+
+        The default takes parameters to be as large as the statistics, and an M-step to
+        need twice that for intermediate results.
+        """
+        one = self.zero_statistics(1)
+        numbers = sum(np.size(getattr(one, field.name)) for field in fields(one))
+        return 8 * _COPIES * n_components * numbers
 
     def embed(self, rows: Rows) -> Rows:
         """Return rows whose real columns suit Euclidean distances, for k-means."""

@@ -23,6 +23,10 @@ from hybridmix.families.moments import (
 from hybridmix.families.patterns import RowGroup, group_rows
 from hybridmix.families.prior import LOG_2PI, VariancePrior
 
+# Matrices that a covariance takes in training: itself, whitener and precision, products
+# of rows, and what an M-step computes on the way.
+_MATRICES = 8
+
 
 @dataclass(frozen=True)
 class FullGaussian(Family[FullParameters, FullStatistics]):
@@ -62,6 +66,11 @@ class FullGaussian(Family[FullParameters, FullStatistics]):
             size = np.minimum(n_observed, self.n_columns - n_observed)
             width += copies * int(np.mean(np.square(size))) // 8
         return max(n_components, width)
+
+    def parameter_bytes(self, n_components: int) -> int:
+        copies = 1 if self.tied else n_components
+        vectors = 4 * n_components * self.n_columns
+        return 8 * (vectors + _MATRICES * copies * self.n_columns**2)
 
     def prepare(self, rows: Rows) -> list[RowGroup]:
         return group_rows(rows)

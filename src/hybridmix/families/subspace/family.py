@@ -100,6 +100,10 @@ class SubspaceGaussian(Family[SubspaceParameters, Any]):
     def kept_width(self, observed: BoolArray | None = None) -> int:
         return self.n_factors + 2 + (0 if observed is None else self.n_factors**2)
 
+    def parameter_bytes(self, n_components: int) -> int:
+        shared = 8 * self.n_columns * (2 * self.n_factors + 2)
+        return shared + self.latent.parameter_bytes(n_components)
+
     def embed(self, rows: Rows) -> Rows:
         q = self.n_factors
         overall = SubspaceParameters.standard(self.subspace)
