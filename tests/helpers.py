@@ -17,6 +17,7 @@ from hybridmix.families.subspace import principal_subspace
 from hybridmix.mixture import Mixture
 from hybridmix.objectives import Likelihood
 from hybridmix.problem import Problem
+from hybridmix.solvers import ExpectationMaximisation, start_mixture
 
 D, N_CATEGORIES, N_FACTORS = 5, (3, 2), 2
 
@@ -117,3 +118,11 @@ def make_problem(name, missing=0.0, n_patterns=None, n_rows=500, weighted=True):
     dataset = make_dataset(rows, labels, weights)
     problem = Problem(dataset, family, Likelihood(0.5), 5, Workers(1))
     return problem, make_mixture(family, rows)
+
+
+def fitted_by_em(family, rows, n_components):
+    """The solution of EM for a mixture of one class."""
+    dataset, generator = make_dataset(rows), np.random.default_rng(0)
+    start = start_mixture(dataset, family, n_components, "kmeans", generator)
+    problem = Problem(dataset, family, Likelihood(), n_components, Workers(1))
+    return ExpectationMaximisation(tol=1e-9).solve(problem, start, generator)

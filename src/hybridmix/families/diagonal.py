@@ -127,12 +127,6 @@ class DiagonalGaussian(Family[DiagonalParameters, DiagonalStatistics]):
             squares = squares.sum(axis=1, keepdims=True)
         return np.all(counted, axis=1) & np.all(squares > 0.0, axis=1)
 
-    def start(self, rows: Rows, weights: FloatArray) -> DiagonalParameters:
-        # The statistics of independent columns do not depend on the parameters.
-        none = np.zeros((len(weights), self.n_columns))
-        ignored = DiagonalParameters(none, none + 1.0)
-        return self.maximise(self.accumulate(self.prepare(rows), ignored, weights))
-
     def _prior_variances(self) -> FloatArray:
         if self.spherical:
             return np.full(self.n_columns, self.prior.variances.mean())
@@ -186,16 +180,13 @@ class DiagonalGaussian(Family[DiagonalParameters, DiagonalStatistics]):
         real = parameters.means[components] + deviation * noise
         return Rows(real.T, None, np.empty((0, len(components)), np.int32))
 
-    def restrict(
+    def marginal(
         self, parameters: DiagonalParameters, real: list[int], codes: list[int]
     ) -> tuple[DiagonalGaussian, DiagonalParameters]:
         kept = DiagonalParameters(
             parameters.means[:, real], parameters.variances[:, real]
         )
-        return DiagonalGaussian(self.prior.restricted(real), self.spherical), kept
-
-    def reads(self, real: list[int], codes: list[int]) -> bool:
-        return bool(real)
+        return DiagonalGaussian(self.prior.marginal(real), self.spherical), kept
 
     def surprise(
         self, prepared: _Features, parameters: DiagonalParameters, notes: None
@@ -208,14 +199,6 @@ class DiagonalGaussian(Family[DiagonalParameters, DiagonalStatistics]):
         offset = half_log_volume @ mask
         mean = np.broadcast_to(0.5 * mask.sum(axis=0), offset.shape)
         return offset, mean, mean
-
-    def concatenate(
-        self, parts: list[DiagonalParameters], counts: list[float]
-    ) -> DiagonalParameters:
-        return DiagonalParameters(
-            np.concatenate([part.means for part in parts]),
-            np.concatenate([part.variances for part in parts]),
-        )
 
     def n_parameters(self, n_components: int) -> int:
         per_component = self.n_columns + (1 if self.spherical else self.n_columns)

@@ -65,7 +65,7 @@ class VariancePrior:
         filled = np.where(empty, 1.0, total)
         return np.where(empty, target, (squares + strength * target) / filled)
 
-    def restricted(self, columns: list[int]) -> VariancePrior:
+    def marginal(self, columns: list[int]) -> VariancePrior:
         """Return the prior of some of the columns."""
         correlations = self.correlations
         if correlations is not None:

@@ -100,6 +100,10 @@ class SubspaceGaussian(Family[SubspaceParameters, Any]):
     def kept_width(self, observed: BoolArray | None = None) -> int:
         return self.n_factors + 2 + (0 if observed is None else self.n_factors**2)
 
+    def parameter_bytes(self, n_components: int) -> int:
+        shared = 8 * self.n_columns * (2 * self.n_factors + 2)
+        return shared + self.latent.parameter_bytes(n_components)
+
     def embed(self, rows: Rows) -> Rows:
         q = self.n_factors
         overall = SubspaceParameters.standard(self.subspace)
@@ -158,10 +162,6 @@ class SubspaceGaussian(Family[SubspaceParameters, Any]):
 
     def log_prior(self, parameters: SubspaceParameters) -> float:
         return self.latent.log_prior(parameters.latent)
-
-    def collapsed(self, parameters: SubspaceParameters) -> BoolArray:
-        # Without any spread in the subspace, there is still the noise.
-        return np.zeros(len(parameters.latent.means), dtype=bool)
 
     def coordinates(
         self, start: SubspaceParameters, counts: FloatArray
@@ -243,17 +243,14 @@ class SubspaceGaussian(Family[SubspaceParameters, Any]):
         real = self._rows_at(parameters.subspace, drawn.real, generator)
         return replace(drawn, real=real)
 
-    def restrict(
+    def marginal(
         self, parameters: SubspaceParameters, real: list[int], codes: list[int]
     ) -> tuple[SubspaceGaussian, SubspaceParameters]:
-        subspace = parameters.subspace.restricted(real)
+        subspace = parameters.subspace.marginal(real)
         return (
             SubspaceGaussian(self.prior, subspace),
             SubspaceParameters(parameters.latent, subspace),
         )
-
-    def reads(self, real: list[int], codes: list[int]) -> bool:
-        return bool(real)
 
     def surprise(
         self, prepared: Any, parameters: SubspaceParameters, notes: Any

@@ -64,7 +64,7 @@ class Subspace:
             self.noise * scale**2,
         )
 
-    def restricted(self, columns: IntArray | list[int] | None) -> Subspace:
+    def marginal(self, columns: IntArray | list[int] | None) -> Subspace:
         """Return the subspace of some of the columns; None for all."""
         if columns is None:
             return self
@@ -184,6 +184,10 @@ class SubspaceParameters(Parameters):
 
     latent: FullParameters
     subspace: Subspace
+
+    @property
+    def n_components(self) -> int:
+        return self.latent.n_components
 
     def take(self, components: slice | IntArray) -> Self:
         return replace(self, latent=self.latent.take(components))
