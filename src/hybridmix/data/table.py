@@ -210,7 +210,7 @@ class Table:
         """Number of rows."""
         return len(self.real)
 
-    def rows(self, index: slice | IntArray) -> Rows:
+    def __getitem__(self, index: slice | IntArray) -> Rows:
         """Encode the rows of a range or of a list of numbers."""
         raw = self.real[index].T
         real = np.empty(raw.shape)
@@ -225,17 +225,18 @@ class Table:
                 real[hole] = 0.0
         return Rows(real, observed, np.ascontiguousarray(self.codes[index].T))
 
+    @property
     def observed(self) -> BoolArray | None:
-        """Tell which real cells are observed, (n, d); None when all are."""
-        return ~np.isnan(self.real) if self.has_holes else None
+        """Mask (d, n) of the observed real cells; None when all are."""
+        return ~np.isnan(self.real).T if self.has_holes else None
 
     def log_volume(self) -> FloatArray | float:
         """Return, per row, the log of the volume by which scaling shrank the density."""
         log_scale = np.log(self.schema.scale)
-        observed = self.observed()
+        observed = self.observed
         if observed is None:
             return float(log_scale.sum())
-        return np.asarray(observed @ log_scale, dtype=np.float64)
+        return np.asarray(log_scale @ observed, dtype=np.float64)
 
 
 def read_table(

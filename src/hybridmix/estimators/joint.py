@@ -8,12 +8,12 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from hybridmix._typing import FloatArray, IntArray
-from hybridmix.estimators.base import MixtureEstimator
-from hybridmix.estimators.calibration import Calibration
+from hybridmix.estimators.base import FittedMixture
+from hybridmix.training.calibration import Calibration
 
 
-class MixtureClassifier(ClassifierMixin, MixtureEstimator):
-    """Base of the classifiers: what a fitted joint distribution can tell."""
+class MixtureClassifier(ClassifierMixin, FittedMixture):
+    """Base of the classifiers: prediction by a fitted joint distribution."""
 
     classes_: np.ndarray
     component_classes_: IntArray
@@ -46,7 +46,7 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):
     def predict_component(self, X: Any) -> IntArray:
         """Return the most probable component of each row, over all classes.
 
-        ``component_classes_`` tells the class that a component belongs to.
+        ``component_classes_`` has the class that a component belongs to.
         """
         return self._best_component(self._encode(X))
 

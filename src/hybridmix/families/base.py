@@ -168,6 +168,11 @@ class Family(ABC, Generic[P, S]):
         """Return whether the family has an optional method of this name."""
         return overrides(self, Family, capability)
 
+    @property
+    def ties_components(self) -> bool:
+        """Whether an M-step estimates a parameter that all components share."""
+        return False
+
     def kept_width(self, observed: BoolArray | None = None) -> int:
         """Return how many numbers a prepared row occupies, about."""
         return self.width(1, observed)

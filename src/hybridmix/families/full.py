@@ -56,6 +56,10 @@ class FullGaussian(Family[FullParameters, FullStatistics]):
         """Number of real columns."""
         return len(self.prior.variances)
 
+    @property
+    def ties_components(self) -> bool:
+        return self.tied
+
     def width(self, n_components: int, observed: BoolArray | None = None) -> int:
         copies = 1 if self.tied else n_components
         width = copies * (self.n_columns + 1)

@@ -58,6 +58,10 @@ class Product(Family[ProductParameters, ProductStatistics]):
     def offers(self, capability: str) -> bool:
         return all(family.offers(capability) for family in self.families)
 
+    @property
+    def ties_components(self) -> bool:
+        return any(family.ties_components for family in self.families)
+
     def width(self, n_components: int, observed: BoolArray | None = None) -> int:
         return max(family.width(n_components, observed) for family in self.families)
 
