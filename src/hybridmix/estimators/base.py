@@ -19,6 +19,7 @@ from hybridmix._parallel import Workers, workers
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import Dataset, Schema, Table, read_table
 from hybridmix.data.columns import Columns
+from hybridmix.data.fingerprint import Fingerprint
 from hybridmix.estimators.families import (
     COVARIANCE_TYPES,
     NOISES,
@@ -68,6 +69,7 @@ class MixtureEstimator(BaseEstimator):
     model_: Mixture
     n_components_: Any
     bic_: Any
+    fingerprint_: Fingerprint
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -181,6 +183,7 @@ class MixtureEstimator(BaseEstimator):
         self.converged_ = solution.converged
         self.n_iter_ = solution.n_iter
         self.trace_ = np.array(solution.trace) - log_volume / dataset.total_weight
+        self.fingerprint_ = Fingerprint.of(table, weights)
         self._publish()
         self._warn_about(solution)
         return dataset

@@ -19,6 +19,7 @@ from hybridmix.data import (
     number_labels,
     read_table,
 )
+from hybridmix.data.fingerprint import Fingerprint
 from hybridmix.estimators.base import MixtureEstimator
 from hybridmix.estimators.calibration import Calibration, fitted_calibration
 from hybridmix.estimators.discriminative import (
@@ -351,6 +352,7 @@ class HybridMixtureClassifier(MixtureClassifier):
             calibration = self._calibrated(run, dataset, validation, solution)
         self.temperature_, self.uniform_share_ = calibration
         self.schema_ = table.schema
+        self.fingerprint_ = Fingerprint.of(table, weights)
         self._publish_classes(dataset, fits, solution)
         return self
 

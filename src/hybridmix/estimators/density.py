@@ -243,8 +243,9 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
         if not real and not codes:
             raise ValueError("These columns had no observed value in training.")
         result = copy(self)
-        for name in ("bic_", "trace_"):  # they belong to the whole table
-            del result.__dict__[name]
+        # These belong to the whole table, and old files have no fingerprint.
+        for name in ("bic_", "trace_", "fingerprint_"):
+            result.__dict__.pop(name, None)
         result.schema_ = self.schema_.restricted(positions)
         result.model_ = self.model_.restrict(real, codes)
         result.categorical_features = list(result.schema_.categorical) or None
