@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from hybridmix.data import Schema
+from hybridmix.data.fingerprint import Fingerprint
 from hybridmix.estimators import (
     HybridMixtureClassifier,
     MixtureDensity,
@@ -50,6 +51,9 @@ def check_estimator(estimator: Any) -> None:
     _require(schema.n_columns == estimator.n_features_in_, "n_features_in_ is wrong")
     names = tuple(getattr(estimator, "feature_names_in_", schema.names or ()))
     _require(schema.names in (None, names), "feature_names_in_ is wrong")
+    if hasattr(estimator, "fingerprint_"):  # files of version 0.1 have none
+        _require(isinstance(estimator.fingerprint_, Fingerprint), "fingerprint_ is wrong")
+        estimator.fingerprint_.check()
     n_classes = len(getattr(estimator, "classes_", [0]))
     for mixture in [model, *getattr(estimator, "draw_models_", [])]:
         _require(isinstance(mixture, Mixture), "model_ or draw_models_ is no mixture")

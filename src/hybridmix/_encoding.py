@@ -17,6 +17,7 @@ import numpy as np
 import sklearn
 
 from hybridmix.data import Schema
+from hybridmix.data.fingerprint import Fingerprint
 from hybridmix.estimators import (
     HybridMixtureClassifier,
     MixtureDensity,
@@ -58,6 +59,7 @@ RECORDS: dict[str, type] = {
         DiagonalGaussian,
         DiagonalParameters,
         ExtendedBaumWelch,
+        Fingerprint,
         FullGaussian,
         FullParameters,
         LimitedMemoryBFGS,
