@@ -16,18 +16,6 @@ from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import Schema, Table, read_table
 from hybridmix.data.columns import Columns
 from hybridmix.data.fingerprint import Fingerprint
-<<<<<<< HEAD
-=======
-from hybridmix.estimators.families import (
-    COVARIANCE_TYPES,
-    NOISES,
-    SCALINGS,
-    FamilyOf,
-    family_maker,
-    fitted_subspace,
-    subspace_of,
-)
->>>>>>> wt-report
 from hybridmix.estimators.imputation import impute_table
 from hybridmix.evaluation import ChunkedRows
 from hybridmix.models.logsumexp import class_posterior
@@ -55,11 +43,6 @@ class FittedMixture(BaseEstimator):
     covariance_type: Any
     schema_: Schema
     model_: Mixture
-<<<<<<< HEAD
-=======
-    n_components_: Any
-    bic_: Any
->>>>>>> wt-report
     fingerprint_: Fingerprint
 
     def __sklearn_tags__(self) -> Any:
@@ -78,172 +61,7 @@ class FittedMixture(BaseEstimator):
         kept = {k: v for k, v in vars(self).items() if not is_learned(k)}
         self.__dict__ = {**kept, **attributes}
 
-<<<<<<< HEAD
     # Reading ------------------------------------------------------------------------
-=======
-    def _learn_table(self, X: Any, sample_weight: Any) -> tuple[Table, FloatArray | None]:
-        """Check the options and the table, and encode it by what it shows."""
-        self._check_options()
-        columns = read_table(self, X)
-        weights = None
-        if sample_weight is not None:
-            weights = _check_sample_weight(
-                sample_weight, np.empty((columns.n_rows, 1)), ensure_non_negative=True
-            )
-            if not weights.any():
-                raise ValueError("All sample weights are zero.")
-            weights = None if np.all(weights == 1.0) else weights
-        schema = Schema.learn(
-            columns,
-            self.categorical_features,
-            weights,
-            scaling=SCALINGS.get(self.covariance_type, "columns"),
-        )
-        return schema.encode(columns), weights
-
-    def _solver(self, learn_prior: bool = True) -> ExpectationMaximisation:
-        return ExpectationMaximisation(
-            max_iter=self.max_iter,
-            tol=self.tol,
-            learn_prior=learn_prior,
-            verbose=bool(self.verbose),
-        )
-
-    def _trainer(
-        self,
-        family_of: FamilyOf,
-        generator: np.random.Generator,
-        pool: Workers,
-        is_preliminary: bool = False,
-    ) -> ClassTrainer:
-        solver = self._solver()
-        if is_preliminary:
-            # What follows starts from this, and need not start from the very optimum.
-            solver = replace(solver, tol=max(self.tol, 1e-2))
-        return ClassTrainer(
-            family_of=family_of,
-            solver=solver,
-            n_init=self.n_init,
-            generator=generator,
-            pool=pool,
-            verbose=bool(self.verbose),
-        )
-
-    def _fit_density(self, X: Any, sample_weight: Any) -> Dataset:
-        """Fit a mixture to all rows and set the attributes; return the encoded rows."""
-        candidates = component_range(self.n_components)
-        table, weights = self._learn_table(X, sample_weight)
-        dataset = Dataset.arrange(table, np.zeros(table.n_rows, np.intp), weights)
-        if min(candidates) > dataset.n_rows:
-            raise ValueError(
-                f"n_components={min(candidates)} is more than the number of rows, "
-                f"n_samples={dataset.n_rows}. Use fewer components."
-            )
-        init: Any = self.init
-        if isinstance(init, MixtureEstimator):
-            init = self._translated(init, table.schema)
-            candidates = [init.n_components]
-        elif not isinstance(init, str):
-            candidates = candidates[:1]
-            init = _scaled_centres(init, candidates[0], table.schema)
-        if isinstance(init, Mixture):
-            subspace = subspace_of(init)
-        else:
-            subspace = fitted_subspace(self, table.schema, dataset)
-        family_of = family_maker(self, table.schema, dataset, subspace)
-        generator = np.random.default_rng(self._seed())
-        with workers(self.n_jobs) as pool:
-            trainer = self._trainer(family_of, generator, pool)
-            fit = trainer.fit(dataset, candidates, init)
-        solution = fit.solution
-        self.schema_, self.model_ = table.schema, solution.model
-        self.n_components_ = solution.model.n_components
-        log_volume = dataset.log_volume(self.schema_.scale)
-        self.bic_ = {k: value + 2.0 * log_volume for k, value in fit.bic.items()}
-        self.converged_ = solution.converged
-        self.n_iter_ = solution.n_iter
-        self.trace_ = np.array(solution.trace) - log_volume / dataset.total_weight
-        self.fingerprint_ = Fingerprint.of(table, weights)
-        self._publish()
-        self._warn_about(solution)
-        return dataset
-
-    def _translated(self, other: MixtureEstimator, mine: Schema) -> Mixture:
-        """Express the model of another fitted estimator in the scale of a table."""
-        check_is_fitted(other)
-        theirs = other.schema_
-        same_table = (mine.real, mine.categorical, mine.categories) == (
-            theirs.real,
-            theirs.categorical,
-            theirs.categories,
-        )
-        same_classes = np.array_equal(
-            getattr(self, "classes_", []), getattr(other, "classes_", [])
-        )
-        if (
-            not same_table
-            or not same_classes
-            or self.covariance_type != other.covariance_type
-        ):
-            raise ValueError(
-                "The estimator given as init was fitted to other columns, categories, "
-                "classes or another covariance_type."
-            )
-        scale = theirs.scale / mine.scale
-        shift = (theirs.centre - mine.centre) / mine.scale
-        return replace(
-            other.model_, components=other.model_.components.affine(scale, shift)
-        )
-
-    def _warn_about(self, solution: Solution) -> None:
-        if solution.interrupted:
-            warnings.warn(
-                "Interrupted: the best model so far is kept.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        elif not solution.converged:
-            warnings.warn(
-                f"EM did not converge in max_iter={self.max_iter} iterations. Raise "
-                "max_iter or tol, or use fewer components.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        if solution.n_reseeded:
-            warnings.warn(
-                f"Components collapsed and were started anew {solution.n_reseeded} "
-                "time(s). Use fewer components (n_components), a stronger "
-                "covariance_prior or a higher variance_floor.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-
-    def _publish(self) -> None:
-        """Set the fitted attributes, in the units of the table."""
-        model, schema = self.model_, self.schema_
-        for name in _COMPONENT_ATTRIBUTES:
-            # A fit to a table of other types must not leave any of them behind.
-            self.__dict__.pop(name, None)
-        # Variances of columns near the largest float have no finite value.
-        with np.errstate(over="ignore"):
-            components = model.components.affine(schema.scale, schema.centre)
-        factors = list(getattr(components, "factors", [components]))
-        self.mixing_ = np.exp(model.log_mixing)
-        if schema.real:
-            gaussian = factors.pop(0)
-            self.means_ = gaussian.means
-            self.covariances_ = _published_covariances(gaussian, self.covariance_type)
-            if self.covariance_type == "subspace":
-                self.loading_ = gaussian.subspace.loading
-                self.noise_variances_ = gaussian.subspace.noise
-        if schema.categorical:
-            probabilities = np.exp(factors.pop(0).log_probabilities)
-            ends = np.cumsum(schema.n_categories)[:-1]
-            self.category_probabilities_ = np.split(probabilities, ends, axis=1)
-            self.categories_ = [np.array(values) for values in schema.categories]
-
-    # Prediction -------------------------------------------------------------------
->>>>>>> wt-report
 
     def _read(self, X: Any) -> Columns:
         check_is_fitted(self, "model_")
