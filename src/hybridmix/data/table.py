@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +28,7 @@ FARTHEST = 1e50
 # Columns that vary less than this part of another one are in another unit, perhaps, and
 # few columns are seldom of one kind.
 _COMPARABLE, _WIDE = 0.1, 32
+_PUBLISHED = ("n_features_in_", "feature_names_in_")
 
 
 @dataclass(frozen=True)
@@ -239,24 +241,49 @@ class Table:
         return np.asarray(log_scale @ observed, dtype=np.float64)
 
 
-def read_table(
-    estimator: Any,
-    X: Any,
-    *,
-    schema: Schema | None = None,
-) -> Columns:
-    """Check a table the way scikit-learn does, and wrap it.
+def read_training_table(estimator: Any, X: Any) -> tuple[Columns, dict[str, Any]]:
+    """Check a training table as scikit-learn does, and leave the estimator alone.
 
     Parameters
     ----------
     estimator : estimator
-        It learns or checks ``n_features_in_`` and ``feature_names_in_``.
+        The estimator to be trained. It is not changed, so that a refused or failed fit
+        leaves no trace in it.
+    X : array-like, pandas or polars data frame
+        The table.
+
+    Returns
+    -------
+    columns : Columns
+        The table, column by column.
+    attributes : dict of str to object
+        What to publish after training: ``n_features_in_``, and ``feature_names_in_`` if
+        the columns have names. An estimator that has ``feature_names_in_`` from an
+        earlier fit must lose it if it is not here.
+    """
+    scratch = copy(estimator)
+    columns = _validated(scratch, X, reset=True)
+    attributes = {k: v for k, v in vars(scratch).items() if k in _PUBLISHED}
+    return columns, attributes
+
+
+def read_table(estimator: Any, X: Any, *, schema: Schema | None = None) -> Columns:
+    """Check a table against the one of training, as scikit-learn does, and wrap it.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its ``n_features_in_`` and ``feature_names_in_`` are compared with the table.
     X : array-like, pandas or polars data frame
         The table.
     schema : Schema or None
-        The schema of training; None while training.
+        The schema of training. None sets the attributes instead of comparing them.
     """
-    reset = schema is None
+    return _validated(estimator, X, reset=schema is None)
+
+
+def _validated(estimator: Any, X: Any, *, reset: bool) -> Columns:
+    """Run scikit-learn's checks of a table, which set or compare attributes."""
     frame = as_frame(X)
     if frame is not None:
         validate_data(estimator, X, reset=reset, skip_check_array=True)
