@@ -1,7 +1,7 @@
 """Checks that fitted objects make of themselves, before they are saved or after a load.
 
-All of them raise a ValueError that names what is wrong. Shapes are not enough: a file that
-was tampered with may have the right shapes and senseless values.
+All of them raise a ValueError that names what is wrong. Shapes are not enough: a file
+that was tampered with may have the right shapes and senseless values.
 """
 
 from __future__ import annotations

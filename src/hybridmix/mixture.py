@@ -10,6 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from hybridmix._registered import registered
+from hybridmix._require import (
+    require,
+    require_array,
+    require_instance,
+    require_log_probabilities,
+    require_whole,
+)
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data.rows import Rows
 from hybridmix.families.base import Coordinates, Family
@@ -19,6 +27,7 @@ from hybridmix.families.base import Coordinates, Family
 _NEGLIGIBLE = -100.0
 
 
+@registered
 @dataclass(frozen=True, eq=False)
 class Mixture:
     r"""Classes that are mixtures of components of one family.
@@ -46,6 +55,21 @@ class Mixture:
     log_mixing: FloatArray
     log_prior: FloatArray
     offsets: tuple[int, ...]
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless components, proportions and classes fit together."""
+        require_instance("the family", self.family, Family)
+        require_instance("offsets", self.offsets, tuple)
+        require_whole("offsets", self.offsets)
+        increasing = all(a < b for a, b in itertools.pairwise(self.offsets))
+        starts = len(self.offsets) > 1 and self.offsets[0] == 0
+        require(increasing and starts, "offsets do not increase from 0")
+        n_classes = len(self.offsets) - 1
+        require_array("log_prior", self.log_prior, (n_classes,))
+        require_log_probabilities("log_prior", self.log_prior)
+        require_array("log_mixing", self.log_mixing, (self.n_components,))
+        require_log_probabilities("log_mixing", self.log_mixing, self.offsets[:-1])
+        self.family.check_parameters(self.components, self.n_components)
 
     @property
     def n_components(self) -> int:
