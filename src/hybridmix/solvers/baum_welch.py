@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hybridmix._registered import registered
+from hybridmix._require import require_number, require_positive
 from hybridmix._typing import FloatArray
 from hybridmix.mixture import Mixture, MixtureStatistics
 from hybridmix.problem import Problem
@@ -15,6 +17,7 @@ from hybridmix.solvers.solution import History, Solution, Watch
 _MOST_DOUBLINGS = 60
 
 
+@registered
 @dataclass(frozen=True)
 class ExtendedBaumWelch:
     r"""Maximise any objective by M-steps that are damped by the present model.
@@ -53,6 +56,12 @@ class ExtendedBaumWelch:
     factor: float = 2.0
     monotone: bool = True
     verbose: bool = False
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless the options are numbers in their range."""
+        require_number("max_iter", self.max_iter, 0)
+        require_number("tol", self.tol, 0.0)
+        require_positive("factor", self.factor)
 
     def solve(
         self, problem: Problem, start: Mixture, watch: Watch | None = None

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hybridmix._registered import registered
+from hybridmix._require import require_number
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.mixture import Mixture, MixtureStatistics, class_posterior
 from hybridmix.problem import Problem
@@ -17,6 +19,7 @@ _MOST_RESEEDS = 3
 _RESEED_ROWS = 1024
 
 
+@registered
 @dataclass(frozen=True)
 class ExpectationMaximisation:
     """Maximise a likelihood by weighted averages of expected statistics.
@@ -48,6 +51,11 @@ class ExpectationMaximisation:
                 f"EM cannot maximise {type(problem.objective).__name__}: its weights may "
                 "be negative. Use a gradient method."
             )
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless the options are numbers in their range."""
+        require_number("max_iter", self.max_iter, 0)
+        require_number("tol", self.tol, 0.0)
 
     def solve(
         self, problem: Problem, start: Mixture, generator: np.random.Generator

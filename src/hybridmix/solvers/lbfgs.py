@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import Bounds, minimize
 
+from hybridmix._registered import registered
+from hybridmix._require import require_number, require_positive
 from hybridmix._typing import FloatArray
 from hybridmix.mixture import Mixture, MixtureCoordinates
 from hybridmix.problem import Assessment, Problem
@@ -17,6 +19,7 @@ from hybridmix.solvers.solution import History, Solution, Watch
 _MOST_ITERATIONS = 1
 
 
+@registered
 @dataclass(frozen=True)
 class LimitedMemoryBFGS:
     """Maximise any objective by L-BFGS, from a mixture that was fitted by EM.
@@ -44,6 +47,13 @@ class LimitedMemoryBFGS:
     curvature: float = 1.0
     memory: int = 10
     verbose: bool = False
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless the options are numbers in their range."""
+        require_number("max_iter", self.max_iter, 0)
+        require_number("tol", self.tol, 0.0)
+        require_positive("curvature", self.curvature)
+        require_number("memory", self.memory, 1)
 
     def solve(
         self, problem: Problem, start: Mixture, watch: Watch | None = None
