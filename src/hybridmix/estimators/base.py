@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from hybridmix._checks import check_number
 from hybridmix._chunks import row_chunks
 from hybridmix._parallel import Workers, workers
+from hybridmix._require import require, require_instance
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import Dataset, Schema, Table, read_table
 from hybridmix.data.columns import Columns
@@ -68,6 +69,8 @@ class MixtureEstimator(BaseEstimator):
     model_: Mixture
     n_components_: Any
     bic_: Any
+    # What a fitted estimator has in any case, for files and checks.
+    fitted_attributes: ClassVar[tuple[str, ...]] = ("schema_", "model_", "n_features_in_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -258,6 +261,27 @@ class MixtureEstimator(BaseEstimator):
             ends = np.cumsum(schema.n_categories)[:-1]
             self.category_probabilities_ = np.split(probabilities, ends, axis=1)
             self.categories_ = [np.array(values) for values in schema.categories]
+
+    # Files ------------------------------------------------------------------------
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless the fitted attributes fit together."""
+        check_is_fitted(self, list(self.fitted_attributes))
+        schema = self.schema_
+        require_instance("schema_", schema, Schema)
+        require(schema.n_columns == self.n_features_in_, "n_features_in_ is wrong")
+        names = tuple(getattr(self, "feature_names_in_", schema.names or ()))
+        require(schema.names in (None, names), "feature_names_in_ is wrong")
+        self._check_model("model_", self.model_)
+
+    def _check_model(self, name: str, model: Any) -> None:
+        """Raise ValueError unless a mixture is one of the table and of the classes."""
+        require_instance(name, model, Mixture)
+        n_classes = len(getattr(self, "classes_", [0]))
+        require(model.n_classes == n_classes, f"{name} has other classes than classes_")
+        layout = model.family.layout()
+        wanted = (len(self.schema_.real), self.schema_.n_categories)
+        require(layout in (None, wanted), f"{name} has other columns than schema_")
 
     # Prediction -------------------------------------------------------------------
 

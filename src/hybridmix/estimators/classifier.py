@@ -11,6 +11,7 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 
 from hybridmix._checks import check_number
 from hybridmix._parallel import Workers, workers
+from hybridmix._registered import registered
 from hybridmix.data import (
     UNLABELLED,
     Dataset,
@@ -70,6 +71,7 @@ class _Run(NamedTuple):
     subspace: Subspace | None
 
 
+@registered
 class HybridMixtureClassifier(MixtureClassifier):
     r"""A classifier that models each class by a mixture density.
 

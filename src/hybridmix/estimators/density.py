@@ -10,12 +10,14 @@ import numpy as np
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
+from hybridmix._registered import registered
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.estimators.base import MixtureEstimator
 from hybridmix.estimators.training import Components
 from hybridmix.mixture import Evaluation
 
 
+@registered
 class MixtureDensity(DensityMixin, MixtureEstimator):
     r"""A mixture density for real, categorical and mixed tables with holes.
 

@@ -11,6 +11,8 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 
 from hybridmix._checks import check_number
 from hybridmix._parallel import workers
+from hybridmix._registered import registered
+from hybridmix._require import require_instance
 from hybridmix._typing import FloatArray
 from hybridmix.data import Dataset
 from hybridmix.estimators.base import MixtureEstimator
@@ -21,6 +23,7 @@ from hybridmix.objectives import Likelihood
 from hybridmix.problem import Problem
 
 
+@registered
 class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):
     """Fill holes by what a mixture density expects, given what is observed.
 
@@ -64,6 +67,8 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):
     >>> MixtureImputer(1, covariance_prior=0).fit_transform(X).round(1)[-1]
     array([4. , 7.9])
     """
+
+    fitted_attributes = (*MixtureEstimator.fitted_attributes, "draw_models_")
 
     def __init__(
         self,
@@ -123,6 +128,13 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):
         dataset = self._fit_density(X, sample_weight)
         self.draw_models_ = self._bootstrap(dataset, self.n_draws or 0)
         return self
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless all models are of the same table."""
+        super().check_consistent()
+        require_instance("draw_models_", self.draw_models_, list)
+        for model in self.draw_models_:
+            self._check_model("draw_models_", model)
 
     def transform(self, X: Any) -> Any:
         """Return a copy of a table with its holes filled.

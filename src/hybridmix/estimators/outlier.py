@@ -12,6 +12,8 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from hybridmix._checks import check_number
+from hybridmix._registered import registered
+from hybridmix._require import require
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.estimators.base import MixtureEstimator
 from hybridmix.estimators.training import Components
@@ -20,6 +22,7 @@ from hybridmix.estimators.typicality import LOG_RARE
 THRESHOLDS = ("contamination", "f1", "fpr", "recall")
 
 
+@registered
 class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
     r"""Flag rows that a mixture density finds improbable.
 
@@ -80,6 +83,8 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
     >>> detector.predict([[0.1, 0.2], [5.0, np.nan]])
     array([ 1, -1])
     """
+
+    fitted_attributes = (*MixtureEstimator.fitted_attributes, "offset_")
 
     def __init__(
         self,
@@ -159,6 +164,12 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
         )
         self._choose_offset(scores, is_anomaly, weights)
         return self
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless the threshold is a number."""
+        super().check_consistent()
+        is_number = isinstance(self.offset_, float) and not np.isnan(self.offset_)
+        require(is_number, "offset_ is not a number")
 
     def score_samples(self, X: Any) -> FloatArray:
         """Return the score of each row, at most 0; the lower, the more of an outlier.

@@ -21,6 +21,8 @@ from sklearn.utils.validation import (
 )
 
 from hybridmix._checks import check_number
+from hybridmix._registered import registered
+from hybridmix._require import require_instance
 from hybridmix._typing import FloatArray
 from hybridmix.data import UNLABELLED, encode_labels
 from hybridmix.data.columns import as_frame
@@ -64,6 +66,7 @@ class _Score:
     score_seconds: float
 
 
+@registered
 class HybridMixtureClassifierCV(MixtureClassifier):
     r"""A `HybridMixtureClassifier` whose main parameters are chosen by cross-validation.
 
@@ -140,6 +143,17 @@ class HybridMixtureClassifierCV(MixtureClassifier):
     """
 
     best_estimator_: HybridMixtureClassifier
+    fitted_attributes = (
+        *MixtureClassifier.fitted_attributes,
+        "best_estimator_",
+        "best_params_",
+        "best_score_",
+        "best_index_",
+        "cv_results_",
+        "n_splits_",
+    )
+    # A scorer is code, which files do not hold; `scoring` says which one it was.
+    unsaved_attributes = ("scorer_",)
 
     def __init__(
         self,
@@ -233,6 +247,18 @@ class HybridMixtureClassifierCV(MixtureClassifier):
             self.best_estimator_ = model
         self._adopt(self.best_estimator_)
         return self
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless it has a best estimator."""
+        super().check_consistent()
+        require_instance("best_estimator_", self.best_estimator_, HybridMixtureClassifier)
+        require_instance("cv_results_", self.cv_results_, dict)
+
+    def restore_unsaved(self) -> None:
+        """Make the scorer anew, after the search has been loaded from a file."""
+        from sklearn.metrics import check_scoring
+
+        self.scorer_ = check_scoring(self.best_estimator_, self.scoring)
 
     # The search ---------------------------------------------------------------------
 
