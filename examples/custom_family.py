@@ -21,7 +21,7 @@ from hybridmix._parallel import Workers
 from hybridmix.data import Dataset, Rows
 from hybridmix.families import Categorical, Coordinates, Family, Product
 from hybridmix.families.base import Parameters, Statistics
-from hybridmix.mixture import Mixture
+from hybridmix.models import Mixture
 from hybridmix.objectives import Likelihood
 from hybridmix.problem import Problem
 from hybridmix.solvers import ExpectationMaximisation, start_mixture

@@ -14,7 +14,7 @@ from hybridmix.families import (
     VariancePrior,
 )
 from hybridmix.families.subspace import principal_subspace
-from hybridmix.mixture import Mixture
+from hybridmix.models import Mixture
 from hybridmix.objectives import Likelihood
 from hybridmix.problem import Problem
 from hybridmix.solvers import ExpectationMaximisation, start_mixture

@@ -19,7 +19,7 @@ from hybridmix.cli.tables import Chunk, InputError, Table
 from hybridmix.cli.workflow import split
 from hybridmix.cli.writing import Write, writing
 from hybridmix.data import UNLABELLED
-from hybridmix.estimators.typicality import LOG_RARE
+from hybridmix.models.typicality import LOG_RARE
 from hybridmix.metrics import CalibrationSums
 
 Columns = dict[str, Column]

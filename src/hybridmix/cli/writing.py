@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, TextIO, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hybridmix._writing import replacing
 from hybridmix.cli.cells import MISSING, Column, Marks
 from hybridmix.cli.tables import (
     TEXT_SUFFIXES,
@@ -24,7 +25,6 @@ from hybridmix.cli.tables import (
     is_tabbed,
     unknown_format,
 )
-from hybridmix.io import replacing
 
 STDOUT = Path("-")
 Columns = dict[str, Column]

@@ -12,6 +12,8 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from hybridmix._chunks import row_chunks
+from hybridmix._registered import registered
+from hybridmix._require import require, require_array, require_whole
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.columns import (
     Columns,
@@ -31,6 +33,7 @@ _COMPARABLE, _WIDE = 0.1, 32
 _PUBLISHED = ("n_features_in_", "feature_names_in_")
 
 
+@registered
 @dataclass(frozen=True)
 class Schema:
     """What training learned about the columns of a table.
@@ -63,6 +66,22 @@ class Schema:
     scale: FloatArray
     container: str
     dtype_names: tuple[str, ...]
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless every column has what it needs."""
+        require_whole("columns", (self.n_columns, *self.real, *self.categorical))
+        positions = self.real + self.categorical
+        require(len(positions) > 0, "there are no columns")
+        require(max(positions) < self.n_columns, "columns are out of range")
+        require(len(set(positions)) == len(positions), "a column is used twice")
+        require_array("centre", self.centre, (len(self.real),))
+        require_array("scale", self.scale, (len(self.real),), positive=True)
+        same = len(self.categories) == len(self.categorical)
+        require(same, "categories are missing")
+        for values in self.categories:
+            require(len(set(values)) == len(values) > 0, "categories are not distinct")
+        for names in (self.names, self.dtype_names):
+            require(names is None or len(names) == self.n_columns, "names are missing")
 
     @classmethod
     def learn(

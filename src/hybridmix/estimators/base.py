@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hybridmix._checks import check_number
 from hybridmix._parallel import workers
+from hybridmix._require import require, require_instance
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import Schema, Table, read_table
 from hybridmix.data.columns import Columns
@@ -44,6 +45,8 @@ class FittedMixture(BaseEstimator):
     schema_: Schema
     model_: Mixture
     fingerprint_: Fingerprint
+    # What a fitted estimator has in any case, for files and checks.
+    fitted_attributes: ClassVar[tuple[str, ...]] = ("schema_", "model_", "n_features_in_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -60,6 +63,25 @@ class FittedMixture(BaseEstimator):
         """Replace everything that an earlier fit has learned, in one statement."""
         kept = {k: v for k, v in vars(self).items() if not is_learned(k)}
         self.__dict__ = {**kept, **attributes}
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless the fitted attributes fit together."""
+        check_is_fitted(self, list(self.fitted_attributes))
+        schema = self.schema_
+        require_instance("schema_", schema, Schema)
+        require(schema.n_columns == self.n_features_in_, "n_features_in_ is wrong")
+        names = tuple(getattr(self, "feature_names_in_", schema.names or ()))
+        require(schema.names in (None, names), "feature_names_in_ is wrong")
+        self._check_model("model_", self.model_)
+
+    def _check_model(self, name: str, model: Any) -> None:
+        """Raise ValueError unless a mixture is one of the table and of the classes."""
+        require_instance(name, model, Mixture)
+        n_classes = len(getattr(self, "classes_", [0]))
+        require(model.n_classes == n_classes, f"{name} has other classes than classes_")
+        layout = model.family.layout()
+        wanted = (len(self.schema_.real), self.schema_.n_categories)
+        require(layout in (None, wanted), f"{name} has other columns than schema_")
 
     # Reading ------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_consistent_length
 
 from hybridmix._parallel import workers
+from hybridmix._registered import registered
 from hybridmix.data import (
     Dataset,
     Schema,
@@ -30,6 +31,7 @@ from hybridmix.training.classifier import ClassifierTraining
 from hybridmix.training.discriminative import Discrimination
 
 
+@registered
 @dataclass(eq=False, repr=False, kw_only=True)
 class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
     r"""A classifier that models each class by a mixture density.

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
+from hybridmix._registered import registered
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.estimators.options import (
     MixtureEstimator,
@@ -21,6 +22,7 @@ from hybridmix.models.mixture import MixtureEvaluation
 from hybridmix.training.classes import Components
 
 
+@registered
 @dataclass(eq=False, repr=False, kw_only=True)
 class MixtureDensity(DensityMixin, MixtureEstimator):
     r"""A mixture density for real, categorical and mixed tables with holes.

@@ -11,6 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from hybridmix._checks import check_number
 from hybridmix._parallel import workers
+from hybridmix._registered import registered
+from hybridmix._require import require_instance
 from hybridmix.estimators.imputation import impute_table
 from hybridmix.estimators.options import MixtureEstimator, warn_of
 from hybridmix.models.mixture import Mixture
@@ -18,6 +20,7 @@ from hybridmix.training.classes import Components
 from hybridmix.training.density import bootstrapped
 
 
+@registered
 @dataclass(eq=False, repr=False, kw_only=True)
 class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):
     """Fill holes by what a mixture density expects, given what is observed.
@@ -63,6 +66,8 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):
     array([4. , 7.9])
     """
 
+    fitted_attributes = (*MixtureEstimator.fitted_attributes, "draw_models_")
+
     n_components: Components = field(default=(1, 2, 4, 8), kw_only=False)
     n_draws: int | None = None
 
@@ -100,6 +105,13 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):
         self._publish(attributes)
         warn_of(fitted.messages)
         return self
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless all models are of the same table."""
+        super().check_consistent()
+        require_instance("draw_models_", self.draw_models_, list)
+        for model in self.draw_models_:
+            self._check_model("draw_models_", model)
 
     def transform(self, X: Any) -> Any:
         """Return a copy of a table with its holes filled.

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 
+from hybridmix._require import require, require_positive
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.estimators.base import FittedMixture
 from hybridmix.training.calibration import Calibration
@@ -19,6 +20,25 @@ class MixtureClassifier(ClassifierMixin, FittedMixture):
     component_classes_: IntArray
     temperature_: float
     uniform_share_: float
+    fitted_attributes = (
+        *FittedMixture.fitted_attributes,
+        "classes_",
+        "component_classes_",
+        "temperature_",
+        "uniform_share_",
+    )
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless classes and calibration belong to the model."""
+        super().check_consistent()
+        require(np.ndim(self.classes_) == 1, "classes_ is not a list of labels")
+        same = np.array_equal(self.component_classes_, self.model_.class_of)
+        require(same, "component_classes_ belongs to another mixture")
+        temperature, share = self.temperature_, self.uniform_share_
+        require(isinstance(temperature, float), "temperature_ is not a number")
+        require_positive("temperature_", temperature)
+        is_share = isinstance(share, float) and 0.0 <= share < 1.0
+        require(is_share, "uniform_share_ is not a share")
 
     def predict_joint_log_proba(self, X: Any) -> FloatArray:
         """Return the joint log densities ``log p(x, c)`` of rows and classes, (n, C)."""

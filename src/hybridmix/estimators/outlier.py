@@ -13,6 +13,8 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from hybridmix._checks import check_number, check_word
+from hybridmix._registered import registered
+from hybridmix._require import require
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.estimators.options import MixtureEstimator, warn_of
 from hybridmix.models.typicality import LOG_RARE
@@ -21,6 +23,7 @@ from hybridmix.training.classes import Components
 THRESHOLDS = ("contamination", "f1", "fpr", "recall")
 
 
+@registered
 @dataclass(eq=False, repr=False, kw_only=True)
 class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
     r"""Flag rows that a mixture density finds improbable.
@@ -83,6 +86,8 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
     array([ 1, -1])
     """
 
+    fitted_attributes = (*MixtureEstimator.fitted_attributes, "offset_")
+
     n_components: Components = field(default=(1, 2, 4, 8), kw_only=False)
     threshold: str = "contamination"
     contamination: float | str = "auto"
@@ -130,6 +135,12 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
         self._publish(attributes)
         warn_of(fitted.messages)
         return self
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless the threshold is a number."""
+        super().check_consistent()
+        is_number = isinstance(self.offset_, float) and not np.isnan(self.offset_)
+        require(is_number, "offset_ is not a number")
 
     def score_samples(self, X: Any) -> FloatArray:
         """Return the score of each row, at most 0; the lower, the more of an outlier.

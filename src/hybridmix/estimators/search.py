@@ -16,6 +16,8 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from hybridmix._checks import check_number
+from hybridmix._registered import registered
+from hybridmix._require import require_instance
 from hybridmix._typing import FloatArray
 from hybridmix.data import UNLABELLED, encode_labels
 from hybridmix.data.holes import punch_holes, random_holes
@@ -50,6 +52,7 @@ class _Fold:
     y_held: np.ndarray
 
 
+@registered
 @dataclass(eq=False, repr=False, kw_only=True)
 class HybridMixtureClassifierCV(MixtureClassifier):
     r"""A `HybridMixtureClassifier` whose main parameters are chosen by cross-validation.
@@ -125,6 +128,17 @@ class HybridMixtureClassifierCV(MixtureClassifier):
     >>> len(search.cv_results_["params"])
     4
     """
+
+    fitted_attributes = (
+        "best_estimator_",
+        "best_params_",
+        "best_score_",
+        "best_index_",
+        "cv_results_",
+        "n_splits_",
+    )
+    # A scorer is code, which files do not hold; `scoring` says which one it was.
+    unsaved_attributes = ("scorer_",)
 
     estimator: HybridMixtureClassifier | None = field(default=None, kw_only=False)
     n_components: Sequence[Any] = (1, 2, 4)
@@ -218,6 +232,18 @@ class HybridMixtureClassifierCV(MixtureClassifier):
     def _n_threads(self) -> int | None:
         # The search has processes; its model has threads.
         return self.best_estimator_.n_jobs
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless it has a best model."""
+        super().check_consistent()
+        require_instance("best_estimator_", self.best_estimator_, HybridMixtureClassifier)
+        require_instance("cv_results_", self.cv_results_, dict)
+
+    def restore_unsaved(self) -> None:
+        """Make the scorer anew, after the search has been loaded from a file."""
+        from sklearn.metrics import check_scoring
+
+        self.scorer_ = check_scoring(self.best_estimator_, self.scoring)
 
     # Options ----------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 import numpy as np
 
 from hybridmix._chunks import row_chunks
+from hybridmix._require import require, require_array, require_instance
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import Rows
 from hybridmix.exceptions import UnsupportedError
@@ -292,6 +293,30 @@ class Family(ABC, Generic[P, S]):
     def n_parameters(self, n_components: int) -> int:
         """Return the number of free parameters."""
         raise UnsupportedError(self, "a number of parameters", "Add `n_parameters`.")
+
+    def layout(self) -> tuple[int, tuple[int, ...]] | None:
+        """Return the columns that the family reads, for checks of model files.
+
+        Returns
+        -------
+        layout : (int, tuple of int) or None
+            Number of real columns, and numbers of categories of the categorical ones;
+            None, the default, if any columns will do.
+        """
+        return None
+
+    def check_parameters(self, parameters: P, n_components: int) -> None:
+        """Raise ValueError unless parameters belong to the family.
+
+        The default asks for finite numbers for all components or, where they share an
+        array, for one. `Parameters.check_consistent` looks at the values.
+        """
+        require_instance("a set of parameters", parameters, Parameters)
+        for field in fields(parameters):
+            array = getattr(parameters, field.name)
+            count = 1 if parameters.is_shared(field.name) else n_components
+            require_array(field.name, array, (count, *np.shape(array)[1:]))
+        require(len(fields(parameters)) > 0, "a set of parameters is empty")
 
 
 _NO_DAMPED_STEPS = "Add `expected_statistics` and `proper`, or use another solver."

@@ -7,11 +7,20 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from hybridmix._registered import registered
+from hybridmix._require import (
+    require_array,
+    require_instance,
+    require_log_probabilities,
+    require_number,
+    require_whole,
+)
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import MISSING_CODE, Rows
 from hybridmix.families.base import Coordinates, Family, Parameters, Point, Statistics
 
 
+@registered
 @dataclass(frozen=True)
 class CategoricalParameters(Parameters):
     """Log probabilities (J, M) of the categories of all columns, one after the other."""
@@ -26,6 +35,7 @@ class CategoricalStatistics(Statistics):
     counts: FloatArray
 
 
+@registered
 @dataclass(frozen=True)
 class Categorical(Family[CategoricalParameters, CategoricalStatistics]):
     r"""Independent categorical columns.
@@ -45,6 +55,23 @@ class Categorical(Family[CategoricalParameters, CategoricalStatistics]):
 
     n_categories: tuple[int, ...]
     smoothing: float = 1.0
+
+    def layout(self) -> tuple[int, tuple[int, ...]]:
+        return 0, self.n_categories
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless the hyperparameters are of the right kind."""
+        require_instance("n_categories", self.n_categories, tuple)
+        require_whole("numbers of categories", self.n_categories, 1)
+        require_number("smoothing", self.smoothing, 0.0)
+
+    def check_parameters(
+        self, parameters: CategoricalParameters, n_components: int
+    ) -> None:
+        require_instance("a set of parameters", parameters, CategoricalParameters)
+        logs = parameters.log_probabilities
+        require_array("log_probabilities", logs, (n_components, sum(self.n_categories)))
+        require_log_probabilities("log_probabilities", logs, self.offsets[:-1].tolist())
 
     @property
     def offsets(self) -> IntArray:

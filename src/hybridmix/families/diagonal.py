@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hybridmix._registered import registered
+from hybridmix._require import require, require_instance
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import Rows
 from hybridmix.families.base import Family
@@ -30,6 +32,7 @@ class _Features:
         return len(self.values) == 3 * self.n_columns
 
 
+@registered
 @dataclass(frozen=True)
 class DiagonalGaussian(Family[DiagonalParameters, DiagonalStatistics]):
     r"""Gaussians with independent columns.
@@ -57,6 +60,19 @@ class DiagonalGaussian(Family[DiagonalParameters, DiagonalStatistics]):
     def n_columns(self) -> int:
         """Number of real columns."""
         return len(self.prior.variances)
+
+    def layout(self) -> tuple[int, tuple[int, ...]]:
+        return self.n_columns, ()
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless the hyperparameters are of the right kind."""
+        require_instance("the prior", self.prior, VariancePrior)
+        require_instance("spherical", self.spherical, bool)
+
+    def check_parameters(self, parameters: DiagonalParameters, n_components: int) -> None:
+        require_instance("a set of parameters", parameters, DiagonalParameters)
+        shape = (n_components, self.n_columns)
+        require(parameters.means.shape == shape, f"means does not have the shape {shape}")
 
     def width(self, n_components: int, observed: BoolArray | None = None) -> int:
         return max(n_components, 3 * self.n_columns)

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from hybridmix._registered import registered
+from hybridmix._require import require, require_instance
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import Rows
 from hybridmix.families.base import Family
@@ -28,6 +30,7 @@ from hybridmix.families.prior import LOG_2PI, VariancePrior
 _MATRICES = 8
 
 
+@registered
 @dataclass(frozen=True)
 class FullGaussian(Family[FullParameters, FullStatistics]):
     r"""Gaussians with any covariance.
@@ -59,6 +62,24 @@ class FullGaussian(Family[FullParameters, FullStatistics]):
     @property
     def ties_components(self) -> bool:
         return self.tied
+
+    def layout(self) -> tuple[int, tuple[int, ...]]:
+        return self.n_columns, ()
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless the hyperparameters are of the right kind."""
+        require_instance("the prior", self.prior, VariancePrior)
+        require_instance("tied", self.tied, bool)
+
+    def check_parameters(self, parameters: FullParameters, n_components: int) -> None:
+        require_instance("a set of parameters", parameters, FullParameters)
+        shape = (n_components, self.n_columns)
+        require(parameters.means.shape == shape, f"means does not have the shape {shape}")
+        copies = 1 if self.tied else n_components
+        require(
+            len(parameters.covariances) == copies,
+            f"there are not {copies} covariances for {n_components} components",
+        )
 
     def width(self, n_components: int, observed: BoolArray | None = None) -> int:
         copies = 1 if self.tied else n_components

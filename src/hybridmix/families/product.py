@@ -8,11 +8,14 @@ from typing import Any, Self
 
 import numpy as np
 
+from hybridmix._registered import registered
+from hybridmix._require import require, require_instance
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import Rows
 from hybridmix.families.base import Coordinates, Family, Parameters, Point, Statistics
 
 
+@registered
 @dataclass(frozen=True)
 class ProductParameters(Parameters):
     """Parameters of the factors."""
@@ -41,6 +44,7 @@ class ProductStatistics(Statistics):
             mine.add(theirs, components)
 
 
+@registered
 @dataclass(frozen=True)
 class Product(Family[ProductParameters, ProductStatistics]):
     r"""Blocks of columns that are independent within a component.
@@ -61,6 +65,30 @@ class Product(Family[ProductParameters, ProductStatistics]):
     @property
     def ties_components(self) -> bool:
         return any(family.ties_components for family in self.families)
+
+    def layout(self) -> tuple[int, tuple[int, ...]] | None:
+        layouts = [family.layout() for family in self.families]
+        known = [layout for layout in layouts if layout is not None]
+        if len(known) < len(layouts):
+            return None
+        return sum(real for real, _ in known), sum((codes for _, codes in known), ())
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless no two families read the same columns."""
+        require_instance("families", self.families, tuple)
+        for family in self.families:
+            require_instance("a family", family, Family)
+        layouts = [family.layout() or (0, ()) for family in self.families]
+        once = all(sum(map(bool, part)) <= 1 for part in zip(*layouts, strict=True))
+        require(len(layouts) > 0, "families are missing")
+        require(once, "two families read the same columns")
+
+    def check_parameters(self, parameters: ProductParameters, n_components: int) -> None:
+        require_instance("a set of parameters", parameters, ProductParameters)
+        same = len(self.families) == len(parameters.factors)
+        require(same, "families and parameters differ in number")
+        for family, factor in zip(self.families, parameters.factors, strict=True):
+            family.check_parameters(factor, n_components)
 
     def width(self, n_components: int, observed: BoolArray | None = None) -> int:
         return max(family.width(n_components, observed) for family in self.families)

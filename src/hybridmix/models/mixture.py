@@ -9,6 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from hybridmix._registered import registered
+from hybridmix._require import (
+    require,
+    require_array,
+    require_instance,
+    require_log_probabilities,
+    require_whole,
+)
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import Rows
 from hybridmix.families.base import Family, Parameters, Statistics
@@ -25,6 +33,7 @@ from hybridmix.models.logsumexp import (
 _DEAD_SHARE = 1e-8
 
 
+@registered
 @dataclass(frozen=True, eq=False)
 class Mixture(Model[Any, "MixtureStatistics"]):
     r"""Classes that are mixtures of components of one family.
@@ -52,6 +61,21 @@ class Mixture(Model[Any, "MixtureStatistics"]):
     log_mixing: FloatArray
     log_class_prior: FloatArray
     offsets: tuple[int, ...]
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless components, proportions and classes fit together."""
+        require_instance("the family", self.family, Family)
+        require_instance("offsets", self.offsets, tuple)
+        require_whole("offsets", self.offsets)
+        increasing = all(a < b for a, b in itertools.pairwise(self.offsets))
+        starts = len(self.offsets) > 1 and self.offsets[0] == 0
+        require(increasing and starts, "offsets do not increase from 0")
+        n_classes = len(self.offsets) - 1
+        require_array("log_class_prior", self.log_class_prior, (n_classes,))
+        require_log_probabilities("log_class_prior", self.log_class_prior)
+        require_array("log_mixing", self.log_mixing, (self.n_components,))
+        require_log_probabilities("log_mixing", self.log_mixing, self.offsets[:-1])
+        self.family.check_parameters(self.components, self.n_components)
 
     @property
     def n_components(self) -> int:

@@ -6,12 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hybridmix._registered import registered
+from hybridmix._require import require_number
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data.rows import UNLABELLED
 from hybridmix.models.logsumexp import class_posterior
 from hybridmix.objectives.base import Objective, labelled_rows
 
 
+@registered
 @dataclass(frozen=True)
 class Likelihood(Objective):
     r"""Log-likelihood of labelled and unlabelled rows.
@@ -29,6 +32,10 @@ class Likelihood(Objective):
     needs_rivals = False
     signed = False
     parts = ("likelihood",)
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless the weight is a number."""
+        require_number("unlabelled_weight", self.unlabelled_weight, 0.0)
 
     def values_and_weights(
         self, log_joint: FloatArray, labels: IntArray

@@ -16,7 +16,7 @@ from hybridmix.data import UNLABELLED, Schema, Table, number_labels, read_table
 from hybridmix.data.columns import label_of
 from hybridmix.estimators.base import MixtureEstimator
 from hybridmix.estimators.components import component_moments
-from hybridmix.mixture import class_posterior
+from hybridmix.models import class_posterior
 
 # Beyond the rows, pictures show this share of their range on each side.
 _MARGIN = 0.1

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from hybridmix._typing import FloatArray, IntArray
-from hybridmix.estimators.calibration import Calibration
+from hybridmix.training.calibration import Calibration
 from hybridmix.plots.axes import new_axes
 from hybridmix.plots.drawing import class_handles, draw_rows, ellipse, style_of
 from hybridmix.plots.marginals import MarginalView, Variable

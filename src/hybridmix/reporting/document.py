@@ -39,7 +39,7 @@ class Report:
         path : str or path-like
             The file, such as ``"report.html"``.
         """
-        from hybridmix.io import replacing
+        from hybridmix._writing import replacing
 
         with replacing(path) as stream:
             stream.write(self.html.encode("utf-8"))

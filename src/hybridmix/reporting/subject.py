@@ -18,7 +18,7 @@ from hybridmix.data.columns import Columns, as_frame, is_missing
 from hybridmix.data.labels import as_labels
 from hybridmix.estimators.base import MixtureEstimator
 from hybridmix.estimators.joint import MixtureClassifier
-from hybridmix.estimators.typicality import LOG_RARE
+from hybridmix.models.typicality import LOG_RARE
 from hybridmix.reporting.markup import NONE, number
 
 # Rows beyond these are not scored; a random part of them is.

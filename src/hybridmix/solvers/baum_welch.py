@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hybridmix._registered import registered
+from hybridmix._require import require_number, require_positive
 from hybridmix.models.base import Model, ModelStatistics
 from hybridmix.problem import Problem
 from hybridmix.solvers.base import History, Solution, Solver, Watch
@@ -14,6 +16,7 @@ from hybridmix.solvers.base import History, Solution, Solver, Watch
 _MOST_HALVINGS = 60
 
 
+@registered
 @dataclass(frozen=True)
 class ExtendedBaumWelch(Solver):
     r"""Maximise any objective by M-steps that are damped by the present model.
@@ -47,6 +50,12 @@ class ExtendedBaumWelch(Solver):
     factor: float = 2.0
     monotone: bool = True
     needs = ("damped",)
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless the options are numbers in their range."""
+        require_number("max_iter", self.max_iter, 0)
+        require_number("tol", self.tol, 0.0)
+        require_positive("factor", self.factor)
 
     def solve(
         self,

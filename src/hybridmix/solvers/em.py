@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hybridmix._registered import registered
+from hybridmix._require import require_number
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import Rows
 from hybridmix.models.base import Model
@@ -16,6 +18,7 @@ _MOST_RESEEDS = 3
 _RESEED_ROWS = 1024
 
 
+@registered
 @dataclass(frozen=True)
 class ExpectationMaximisation(Solver):
     """Maximise a likelihood by weighted averages of expected statistics.
@@ -36,6 +39,11 @@ class ExpectationMaximisation(Solver):
     tol: float = 1e-4
     needs = ("maximised",)
     takes_signed_weights = False
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless the options are numbers in their range."""
+        require_number("max_iter", self.max_iter, 0)
+        require_number("tol", self.tol, 0.0)
 
     def solve(
         self,

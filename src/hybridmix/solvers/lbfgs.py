@@ -7,6 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import Bounds, OptimizeResult, minimize
 
+from hybridmix._registered import registered
+from hybridmix._require import require_number, require_positive
+from hybridmix._registered import registered
+from hybridmix._require import require_number, require_positive
 from hybridmix._typing import FloatArray
 from hybridmix.models.base import Model, ModelCoordinates
 from hybridmix.problem import Assessment, Problem
@@ -16,6 +20,8 @@ from hybridmix.solvers.base import History, Solution, Solver, Watch
 _MOST_ITERATIONS = 1
 
 
+@registered
+@registered
 @dataclass(frozen=True)
 class LimitedMemoryBFGS(Solver):
     """Maximise any objective by L-BFGS, from a model that was fitted by EM.
@@ -40,6 +46,20 @@ class LimitedMemoryBFGS(Solver):
     curvature: float = 1.0
     memory: int = 10
     needs = ("coordinates",)
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless the options are numbers in their range."""
+        require_number("max_iter", self.max_iter, 0)
+        require_number("tol", self.tol, 0.0)
+        require_positive("curvature", self.curvature)
+        require_number("memory", self.memory, 1)
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless the options are numbers in their range."""
+        require_number("max_iter", self.max_iter, 0)
+        require_number("tol", self.tol, 0.0)
+        require_positive("curvature", self.curvature)
+        require_number("memory", self.memory, 1)
 
     def solve(
         self,

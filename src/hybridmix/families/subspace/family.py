@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridmix._chunks import row_chunks
+from hybridmix._registered import registered
+from hybridmix._require import require, require_instance
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import Rows
 from hybridmix.families.base import Coordinates, Family
@@ -38,6 +40,7 @@ from hybridmix.families.subspace.projections import (
 _START_PASSES = 4
 
 
+@registered
 @dataclass(frozen=True)
 class SubspaceGaussian(Family[SubspaceParameters, Any]):
     r"""Gaussians with free covariances in a subspace, and common noise in all columns.
@@ -77,6 +80,23 @@ class SubspaceGaussian(Family[SubspaceParameters, Any]):
     def n_factors(self) -> int:
         """Number of latent variables."""
         return self.subspace.n_factors
+
+    def layout(self) -> tuple[int, tuple[int, ...]]:
+        return self.n_columns, ()
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless the prior is one of the latent variables."""
+        require_instance("the prior", self.prior, VariancePrior)
+        require_instance("the subspace", self.subspace, Subspace)
+        same = len(self.prior.variances) == self.n_factors
+        require(same, "the prior is not one of the latent variables")
+
+    def check_parameters(self, parameters: SubspaceParameters, n_components: int) -> None:
+        require_instance("a set of parameters", parameters, SubspaceParameters)
+        for name in ("centre", "loading", "noise"):
+            mine, theirs = (getattr(x.subspace, name) for x in (self, parameters))
+            require(np.array_equal(mine, theirs), "the subspaces differ")
+        self.latent.check_parameters(parameters.latent, n_components)
 
     def width(self, n_components: int, observed: BoolArray | None = None) -> int:
         width = max(self.n_columns, n_components * (self.n_factors + 1))
