@@ -16,7 +16,7 @@ from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data import MISSING_CODE, UNLABELLED, Schema, Table, number_labels
 from hybridmix.data.columns import Columns, as_frame, is_missing
 from hybridmix.data.labels import as_labels
-from hybridmix.estimators.base import MixtureEstimator
+from hybridmix.estimators.base import FittedMixture
 from hybridmix.estimators.joint import MixtureClassifier
 from hybridmix.models.typicality import LOG_RARE
 from hybridmix.reporting.markup import NONE, number
@@ -33,7 +33,7 @@ class Subject:
     ----------
     given : estimator
         The model as it was given: perhaps a search.
-    model : MixtureEstimator
+    model : FittedMixture
         The fitted mixture itself.
     X : array or data frame of shape (n, d)
         The table.
@@ -73,7 +73,7 @@ class Subject:
         Labels are read for classifiers only.
         """
         mixture: Any = getattr(model, "best_estimator_", model)
-        if not isinstance(mixture, MixtureEstimator):
+        if not isinstance(mixture, FittedMixture):
             raise TypeError(
                 "A report needs a fitted model of hybridmix; this is a "
                 f"{type(model).__name__}."
@@ -184,7 +184,7 @@ class Subject:
         """Log densities of the scored rows."""
         with quiet():
             # An outlier detector has other scores than densities.
-            return MixtureEstimator.score_samples(self.model, self.part(self.scored))
+            return FittedMixture.score_samples(self.model, self.part(self.scored))
 
     @cached_property
     def typicality(self) -> FloatArray:
