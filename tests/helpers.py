@@ -68,24 +68,9 @@ def make_rows(n_rows, missing=0.0, n_patterns=None, seed=0):
     return Rows(real, observed, codes)
 
 
-class Source:
-    """Rows as a table hands them out."""
-
-    def __init__(self, rows):
-        self._rows = rows
-        self.n_rows = rows.n_rows
-
-    def rows(self, index):
-        return self._rows[index]
-
-    def observed(self):
-        observed = self._rows.observed
-        return None if observed is None else observed.T
-
-
 def make_dataset(rows, labels=None, weights=None):
     labels = np.zeros(rows.n_rows, dtype=int) if labels is None else labels
-    return Dataset.arrange(Source(rows), labels, weights)
+    return Dataset.arrange(rows, labels, weights)
 
 
 def make_mixture(family, rows, sizes=(2, 3), seed=0):
@@ -116,8 +101,8 @@ def make_problem(name, missing=0.0, n_patterns=None, n_rows=500, weighted=True):
     labels = rng.integers(-1, 2, size=n_rows)
     weights = rng.random(n_rows) + 0.5 if weighted else None
     dataset = make_dataset(rows, labels, weights)
-    problem = Problem(dataset, family, Likelihood(0.5), 5, Workers(1))
-    return problem, make_mixture(family, rows)
+    model = make_mixture(family, rows)
+    return Problem(dataset, Likelihood(0.5), model, Workers(1)), model
 
 
 def fitted_by_em(family, rows, n_components):

@@ -24,7 +24,8 @@ from hybridmix.families.categorical import CategoricalParameters
 from hybridmix.families.moments import DiagonalParameters, FullParameters
 from hybridmix.families.product import ProductParameters
 from hybridmix.families.subspace import SubspaceParameters
-from hybridmix.mixture import Mixture, MixtureCoordinates
+from hybridmix.models import Mixture
+from hybridmix.models.coordinates import MixtureCoordinates
 from hybridmix.objectives import (
     Blend,
     ConditionalLikelihood,
@@ -63,21 +64,13 @@ class Cells:
     labels: np.ndarray
     weights: np.ndarray | None
 
-    @property
-    def n_rows(self):
-        return len(self.labels)
-
-    def rows(self, index):
-        observed = ~np.isnan(self.real[:, index])
-        return Rows(
-            np.where(observed, self.real[:, index], 0.0),
-            None if observed.all() else observed,
-            self.codes[:, index],
-        )
-
-    def observed(self):
+    def rows(self):
         observed = ~np.isnan(self.real)
-        return None if observed.all() else observed.T
+        return Rows(
+            np.where(observed, self.real, 0.0),
+            None if observed.all() else observed,
+            self.codes,
+        )
 
 
 def _gaussian(name, numbers):
@@ -170,15 +163,14 @@ def looked_at(name, numbers, cells, objective, counts, vector_of):
         Returns a vector of the given length.
     """
     start = model_of(name, numbers)
-    dataset = Dataset.arrange(cells, cells.labels, cells.weights)
-    problem = Problem(
-        dataset, start.family, _objective(objective), start.n_components, Workers(1)
-    )
+    dataset = Dataset.arrange(cells.rows(), cells.labels, cells.weights)
+    problem = Problem(dataset, _objective(objective), start, Workers(1))
     coordinates = MixtureCoordinates(start, counts, objective != "conditional")
     found = {}
     vectors = {"start": np.zeros(coordinates.size), "away": vector_of(coordinates.size)}
     for place, vector in vectors.items():
-        model = coordinates.mixture(vector)
+        point = coordinates.at(vector)
+        model = point.model
         assessment = problem.assess(model)
         statistics = assessment.statistics
         found[f"{place} parts"] = assessment.parts
@@ -186,6 +178,6 @@ def looked_at(name, numbers, cells, objective, counts, vector_of):
         found[f"{place} counts"] = statistics.counts
         found[f"{place} positive"] = statistics.positive
         found[f"{place} prior"] = np.array([model.log_prior_density()])
-        found[f"{place} gradient"] = coordinates.gradient(vector, statistics)
-        found[f"{place} prior gradient"] = coordinates.prior_gradient(vector)
+        found[f"{place} gradient"] = point.gradient(statistics)
+        found[f"{place} prior gradient"] = point.prior_gradient()
     return found
