@@ -30,6 +30,8 @@ FARTHEST = 1e50
 # Columns that vary less than this part of another one are in another unit, perhaps, and
 # few columns are seldom of one kind.
 _COMPARABLE, _WIDE = 0.1, 32
+# Types of frame columns whose missing cells are null, as NaN would be a value.
+_WITHOUT_NAN = ("Categorical", "Boolean", "String", "Object")
 _PUBLISHED = ("n_features_in_", "feature_names_in_")
 
 
@@ -173,7 +175,10 @@ class Schema:
     def decode(self, rows: Rows) -> Any:
         """Turn complete encoded rows into a table like the one of training."""
         real = rows.real * self.scale[:, None] + self.centre[:, None]
-        columns: list[Any] = [np.full(rows.n_rows, np.nan)] * self.n_columns
+        columns: list[Any] = [
+            [None] * rows.n_rows if name in _WITHOUT_NAN else np.full(rows.n_rows, np.nan)
+            for name in self.dtype_names
+        ]
         for position, j in enumerate(self.real):
             columns[j] = real[position]
         for position, j in enumerate(self.categorical):
