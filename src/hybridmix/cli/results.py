@@ -28,9 +28,12 @@ _MOST_ODDS = 40.0
 _ODDS_BINS = 2**14
 
 
-def writing_like(matching: Matching, output: Path) -> AbstractContextManager[Write]:
+def writing_like(
+    matching: Matching, output: Path, escape_formulas: bool
+) -> AbstractContextManager[Write]:
     """Open a table for the rows of another one, with further columns."""
-    return writing(output, matching.table, matching.numeric, matching.model.marks)
+    table, marks = matching.table, matching.model.marks
+    return writing(output, table, matching.numeric, marks, escape_formulas)
 
 
 # Predictions --------------------------------------------------------------------------
@@ -141,13 +144,12 @@ def level_of(
 
 
 def write_flags(
-    matching: Matching, chunk_rows: int, scores: FloatArray, level: float, output: Path
+    matching: Matching, chunk_rows: int, scores: FloatArray, level: float, write: Write
 ) -> None:
     """Write a table with the typicalities of its rows, and flags."""
-    with writing_like(matching, output) as write:
-        for chunk in matching.table.chunks(chunk_rows):
-            part = scores[chunk.start : chunk.start + chunk.n_rows]
-            write(joined(chunk.columns, _flags(part, level)))
+    for chunk in matching.table.chunks(chunk_rows):
+        part = scores[chunk.start : chunk.start + chunk.n_rows]
+        write(joined(chunk.columns, _flags(part, level)))
 
 
 def _flags(typicality: FloatArray, level: float) -> Columns:

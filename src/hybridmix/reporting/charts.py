@@ -15,13 +15,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from typing import Any
 
 import numpy as np
 
 from hybridmix._typing import FloatArray
-from hybridmix.reporting.markup import element, number, tick_texts
+from hybridmix.reporting.markup import element, escape, number, tick_texts
 
 WIDTH, HEIGHT = 360, 240
 # Series after these would look like others.
