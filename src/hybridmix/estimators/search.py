@@ -17,6 +17,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import (
     _check_sample_weight,
     _num_samples,
+    check_is_fitted,
     validate_data,
 )
 
@@ -251,7 +252,9 @@ class HybridMixtureClassifierCV(MixtureClassifier):
     def check_consistent(self) -> None:
         """Raise ValueError unless it has a best estimator."""
         super().check_consistent()
-        require_instance("best_estimator_", self.best_estimator_, HybridMixtureClassifier)
+        best = self.best_estimator_
+        require_instance("best_estimator_", best, HybridMixtureClassifier)
+        check_is_fitted(best, list(best.fitted_attributes))
         require_instance("cv_results_", self.cv_results_, dict)
 
     def restore_unsaved(self) -> None:
