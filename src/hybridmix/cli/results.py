@@ -19,8 +19,8 @@ from hybridmix.cli.tables import Chunk, InputError, Table
 from hybridmix.cli.workflow import split
 from hybridmix.cli.writing import Write, writing
 from hybridmix.data import UNLABELLED
-from hybridmix.models.typicality import LOG_RARE
 from hybridmix.metrics import CalibrationSums
+from hybridmix.models.typicality import LOG_RARE
 
 Columns = dict[str, Column]
 # Log odds beyond these are certain; between them are so many bins.

@@ -10,12 +10,13 @@ import numpy as np
 from scipy.special import entr
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from hybridmix._chunks import row_chunks
+from hybridmix._parallel import workers
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import UNLABELLED, Schema, Table, number_labels, read_table
 from hybridmix.data.columns import label_of
 from hybridmix.estimators.base import FittedMixture
 from hybridmix.estimators.components import component_moments
+from hybridmix.evaluation import log_joint
 from hybridmix.models import class_posterior
 
 # Beyond the rows, pictures show this share of their range on each side.
@@ -201,15 +202,8 @@ class MarginalView:
         model = self.estimator.model_.marginal(*self.schema.places(columns))
         has_holes = bool(np.isnan(real).any())
         table = Table(self.schema.restricted(columns), real, codes, has_holes)
-        observed = table.observed()
-        width = model.family.width(
-            model.n_components, None if observed is None else observed.T
-        )
-        parts = [
-            model.evaluate(model.family.prepare(table.rows(chunk))).log_joint
-            for chunk in row_chunks(table.n_rows, width)
-        ]
-        return np.concatenate(parts, axis=1) - table.log_volume()
+        with workers(self.estimator.n_jobs) as pool:
+            return log_joint(model, table, pool) - table.log_volume()
 
     def log_joint_on_grid(
         self, columns: list[int], variables: list[Variable]
@@ -221,12 +215,12 @@ class MarginalView:
         real = [cell for cell, flag in zip(cells, is_real, strict=True) if flag]
         codes = [cell for cell, flag in zip(cells, is_real, strict=True) if not flag]
         n = len(cells[0])
-        log_joint = self.log_joint(
+        found = self.log_joint(
             columns,
             np.array(real, dtype=np.float64).reshape(len(real), n).T,
             np.array(codes, dtype=np.int32).reshape(len(codes), n).T,
         )
-        return log_joint.reshape(-1, *grid[0].shape)
+        return found.reshape(-1, *grid[0].shape)
 
     def moments(self, columns: list[int]) -> tuple[FloatArray, FloatArray]:
         """Return means (J, k) and covariances (J, k, k) of the components."""
