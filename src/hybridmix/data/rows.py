@@ -71,7 +71,7 @@ class RowSource(Protocol):
         ...
 
     def observed(self) -> BoolArray | None:
-        """Tell which real cells are observed, (n, d); None when all are."""
+        """Return which real cells are observed, (n, d); None when all are."""
         ...
 
 

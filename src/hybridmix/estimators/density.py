@@ -245,7 +245,7 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
         result = copy(self)
         for name in ("bic_", "trace_"):  # they belong to the whole table
             del result.__dict__[name]
-        result.schema_ = self.schema_.restricted(positions)
+        result.schema_ = self.schema_.marginal(positions)
         result.model_ = self.model_.restrict(real, codes)
         result.categorical_features = list(result.schema_.categorical) or None
         result.n_features_in_ = len(positions)

@@ -200,7 +200,7 @@ class MarginalView:
         """
         model = self.estimator.model_.restrict(*self.schema.places(columns))
         has_holes = bool(np.isnan(real).any())
-        table = Table(self.schema.restricted(columns), real, codes, has_holes)
+        table = Table(self.schema.marginal(columns), real, codes, has_holes)
         observed = table.observed()
         width = model.family.width(
             model.n_components, None if observed is None else observed.T
