@@ -219,7 +219,7 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
         real, codes = self.schema_.places(positions)
         if not real and not codes:
             raise ValueError("These columns had no observed value in training.")
-        schema = self.schema_.restricted(positions)
+        schema = self.schema_.marginal(positions)
         model = self.model_.marginal(real, codes)
         attributes = {
             "schema_": schema,

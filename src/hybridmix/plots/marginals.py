@@ -201,7 +201,7 @@ class MarginalView:
         """
         model = self.estimator.model_.marginal(*self.schema.places(columns))
         has_holes = bool(np.isnan(real).any())
-        table = Table(self.schema.restricted(columns), real, codes, has_holes)
+        table = Table(self.schema.marginal(columns), real, codes, has_holes)
         with workers(self.estimator.n_jobs) as pool:
             return log_joint(model, table, pool) - table.log_volume()
 
