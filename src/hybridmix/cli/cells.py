@@ -236,6 +236,17 @@ def _plain_numbers(cells: list[str], marks: Marks) -> FloatArray | None:
 
 
 def _parsed(texts: list[str | None], decimal: str, allow_infinite: bool) -> FloatArray:
+    """Read numbers one by one, or say which text is not one."""
+    if decimal == ".":
+        try:
+            numbers = np.array([math.nan if t is None else float(t) for t in texts])
+        except ValueError:
+            pass
+        else:
+            n_missing = texts.count(None)
+            is_plain = np.isfinite(numbers).sum() == len(texts) - n_missing
+            if is_plain and not any("_" in text for text in texts if text):
+                return numbers
     numbers = np.full(len(texts), np.nan)
     for position, text in enumerate(texts):
         if text is not None:

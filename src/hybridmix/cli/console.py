@@ -17,6 +17,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from hybridmix._text import json_safe, printable
+from hybridmix.cli.streams import results_to_stdout
 from hybridmix.cli.tables import Chunk
 from hybridmix.progress import Step, listening
 
@@ -61,13 +62,14 @@ class Console:
 
     def result(self, values: dict[str, Any], *shown: RichTable | Text | str) -> None:
         """Print a result: as JSON, or in the form for the screen."""
-        if self.as_json:
-            text = json.dumps(without_nan(values), ensure_ascii=False, default=str)
-            print(json_safe(text))
-            return
-        screen = RichConsole(highlight=False, markup=False)
-        for part in shown:
-            screen.print(printable(part) if isinstance(part, str) else part)
+        with results_to_stdout():
+            if self.as_json:
+                text = json.dumps(without_nan(values), ensure_ascii=False, default=str)
+                print(json_safe(text))
+                return
+            screen = RichConsole(highlight=False, markup=False)
+            for part in shown:
+                screen.print(printable(part) if isinstance(part, str) else part)
 
     @contextmanager
     def progress(self) -> Iterator[None]:
