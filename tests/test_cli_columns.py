@@ -1,12 +1,19 @@
 """The command line: what it takes columns and labels for."""
 
 import json
+import time
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from cli_tools import QUICK, kinds_of, make_table, pd, read, rows_of, write
+from cli_tools import QUICK, kinds_of, make_table, model_frame, pd, read, rows_of, write
 
 import hybridmix
+from hybridmix.cli.console import Console
+from hybridmix.cli.fitting import Reading, read_training
+from hybridmix.cli.models import Model, match
+from hybridmix.cli.tables import CHUNK_ROWS, open_table
 from hybridmix.io import read_metadata
 
 # Types of columns ---------------------------------------------------------------------
@@ -164,3 +171,191 @@ def test_values_of_training_are_recognised():
     assert matcher([False, True])(["TRUE", "0", None, "x"]) == [True, False, None, "x"]
     assert matcher([1, 2])(["1.0", "2", "3", None]) == [1, 2, "3", None]
     assert matcher(["1", "x"])(["1", "1.0"]) == ["1", "1.0"]
+
+
+# Cells that are not finite ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["inf", "-Infinity", "1e999"])
+@pytest.mark.parametrize("chunk_rows", [20_000, 7])
+def test_infinite_cells_are_errors(shell, monkeypatch, text, chunk_rows):
+    monkeypatch.setattr("hybridmix.cli.fitting.CHUNK_ROWS", chunk_rows)
+    frame = make_table().astype({"size": object})
+    frame.loc[[41, 50], "size"] = text
+    write(frame, "t.csv")
+    for options in ([], ["-q"], ["--json"]):
+        line = shell.fail("fit", "t.csv", "-o", "m.hmx", *options)
+        assert f"t.csv: column 'size' is real, but row 42 has '{text}'" in line
+        assert line.endswith(f"If it means a missing value: --na {text}.")
+    assert kinds_of(shell, frame, "--na", text)["size"][0] == "real"
+    assert kinds_of(shell, frame, "--drop", "size")["size"][0] == "dropped"
+    told = kinds_of(shell, frame, "--categorical", "size,count")
+    assert told["size"][0] == "categorical"
+    assert "row 42" in shell.fail("impute", "t.csv", "-o", "filled.csv")
+
+
+def test_infinite_cells_of_typed_files(shell, fitted):
+    frame = make_table()
+    frame.loc[41, "size"] = -np.inf
+    write(frame, "t.parquet")
+    line = shell.fail("fit", "t.parquet", "-o", "m.hmx", "-q")
+    assert "column 'size' is real, but row 42 has '-inf'" in line
+    assert "--na -inf" in line
+    shell.run("fit", "t.parquet", "-o", "m.hmx", "--components", 1, "--na", "-inf")
+    assert "row 42" in shell.fail("predict", fitted, "t.parquet")
+    shell.run("predict", fitted, "t.parquet", "--na", "-inf", "-o", "new.csv")
+    expected = hybridmix.load(fitted).predict_proba(
+        model_frame(frame.replace(-np.inf, np.nan))
+    )
+    np.testing.assert_allclose(read("new.csv")["probability_yes"], expected[:, 1])
+
+
+def test_marks_that_are_numbers_count_in_typed_files(shell):
+    frame = make_table()
+    frame.loc[:3, "count"] = -99
+    values = {}
+    for suffix in ("csv", "parquet"):
+        table = write(frame, f"t.{suffix}")
+        command = ["fit", table, "-t", "kind", "-o", "m.hmx", "--na", "-99", *QUICK]
+        shell.run(*command)
+        values[suffix] = hybridmix.load("m.hmx").predict_proba(model_frame(make_table()))
+    np.testing.assert_allclose(values["csv"], values["parquet"], rtol=1e-9)
+
+
+def test_words_for_infinity_may_be_categories(shell):
+    frame = pd.DataFrame({"x": np.arange(30) % 7, "bound": ["inf", "sup", "max"] * 10})
+    assert kinds_of(shell, frame)["bound"] == ("categorical", "3 values")
+
+
+# What is left out ---------------------------------------------------------------------
+
+
+def test_columns_that_are_left_out_are_never_hidden(shell):
+    frame = make_table().astype({"size": object})
+    frame.loc[3, "size"] = "n.k."
+    write(frame, "t.csv")
+    command = ["fit", "t.csv", "-t", "kind", "-o", "m.hmx", *QUICK]
+    shell.run(*command, "-q")
+    assert shell.err.splitlines() == [
+        "hybridmix: warning: column 'id' is left out: looks like an identifier; keep it "
+        "with --real id",
+        "hybridmix: warning: column 'size' is left out: numbers, but also 'n.k.'; if it "
+        "means missing: --na n.k.",
+        "hybridmix: warning: column 'day' is left out: dates: turn them into numbers, "
+        "such as days or months",
+    ]
+    shell.run(*command, "-q", "--drop", "id,day,size")
+    assert shell.err == ""
+    shell.run("impute", "t.csv", "-o", "new.csv", "-q", "--drop", "id,day,kind")
+    assert "column 'size' is left out" in shell.err
+    shell.run("outliers", "t.csv", "--json", "--drop", "id,day,kind")
+    assert "column 'size' is left out" in shell.err
+
+
+def test_unseen_categories_are_never_hidden(shell, fitted):
+    write(make_table().replace({"colour": {"red": "green"}}), "t.csv")
+    for options in (["-q"], ["--json"]):
+        shell.run("evaluate", fitted, "t.csv", *options)
+        assert "warning: Categories that training did not see" in shell.err
+
+
+# Wide tables --------------------------------------------------------------------------
+
+
+def wide_table(n_columns):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(20, n_columns)).round(4))
+    return frame.add_prefix("g").assign(kind=["no", "yes"] * 10)
+
+
+def test_wide_tables_are_cut_on_the_screen(shell):
+    frame = wide_table(300).assign(day="2024-01-01")
+    write(frame, "t.csv")
+    shell.run("fit", "t.csv", "-t", "kind", "-o", "m.hmx", *QUICK)
+    assert "g99 " in shell.err
+    assert "g100 " not in shell.err
+    assert "and 202 more columns: 200 real, 1 target, 1 dropped" in shell.err
+    assert "column 'day' is left out" in shell.err
+    shown = shell.run("inspect", "m.hmx")
+    assert "and 200 more columns: 200 real" in shown
+    assert "g299" not in shown
+    assert len(json.loads(shell.run("inspect", "m.hmx", "--json"))["columns"]) == 300
+
+
+def test_time_is_linear_in_columns(shell, fitted):
+    def seconds(n_columns):
+        write(wide_table(n_columns), "t.csv")
+        table, console = open_table(Path("t.csv")), Console(quiet=True)
+        began = time.process_time()
+        training = read_training(table, Reading(target="kind"), console)
+        names = training.frame.columns
+        estimator = SimpleNamespace(
+            feature_names_in_=names,
+            schema_=SimpleNamespace(
+                n_columns=len(names),
+                real=range(len(names)),
+                categorical=(),
+                categories=(),
+            ),
+        )
+        matching = match(Model(estimator, "kind"), table)
+        for chunk in table.chunks(CHUNK_ROWS):
+            pd.testing.assert_frame_equal(matching.frame(chunk), training.frame)
+        return time.process_time() - began
+
+    seconds(100)
+    assert seconds(16_000) < 20 * max(seconds(2_000), 0.1)
+
+
+# Targets ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_measurements_are_not_classes(shell, suffix):
+    rng = np.random.default_rng(0)
+    frame = make_table(4000).assign(price=rng.integers(1000, size=4000) / 8 + 0.125)
+    n_values = frame["price"].nunique()
+    table = write(frame, f"t.{suffix}")
+    before = time.process_time()
+    line = shell.fail("fit", table, "-t", "price", "-o", "m.hmx")
+    assert time.process_time() - before < 5.0
+    assert f"--target price: {n_values} different numbers in 4000 rows look like" in line
+    assert "a regression target, which is not supported yet" in line
+
+
+def test_decimal_commas_are_measurements_too(shell):
+    frame = make_table().assign(price=np.arange(60) % 25 + 0.5)
+    frame.to_csv("t.csv", index=False, sep=";", decimal=",")
+    line = shell.fail("fit", "t.csv", "-t", "price", "-o", "m.hmx")
+    assert "25 different numbers in 60 rows look like a regression target" in line
+
+
+def test_whole_numbers_as_targets(shell):
+    frame = make_table(400).assign(age=np.arange(400) % 130, number=np.arange(400) + 5)
+    write(frame, "t.csv")
+    line = shell.fail("fit", "t.csv", "-t", "number", "-o", "m.hmx")
+    assert "400 different numbers in 400 rows look like a regression target" in line
+    shell.run(
+        "fit", "t.csv", "-t", "age", "-o", "m.hmx", "-q", "--drop", "id,day", *QUICK
+    )
+    assert "--target age has 130 different whole numbers" in shell.err
+    shell.fail("fit", "t.csv", "-t", "day", "-o", "m.hmx")
+
+
+def test_few_fractions_are_classes(shell):
+    frame = make_table().assign(dose=np.arange(60) % 3 / 2)
+    write(frame, "t.csv")
+    shell.run("fit", "t.csv", "-t", "dose", "-o", "m.hmx", *QUICK)
+    assert hybridmix.load("m.hmx").classes_.tolist() == ["0.0", "0.5", "1.0"]
+
+
+def test_labels_that_mix_numbers_and_words(shell):
+    frame = make_table().assign(kind=np.array(["1", "2", "x"])[np.arange(60) % 3])
+    write(frame, "t.csv")
+    shell.run("fit", "t.csv", "-t", "kind", "-o", "m.hmx", *QUICK)
+    assert hybridmix.load("m.hmx").classes_.tolist() == ["1", "2", "x"]
+    shell.run("predict", "m.hmx", "t.csv", "-o", "new.parquet")
+    assert set(read("new.parquet")["predicted"]) <= {"1", "2", "x"}
+    assert json.loads(shell.run("evaluate", "m.hmx", "t.csv", "--json"))["rows"] == 60
+    write(frame[frame["kind"] != "x"], "numbers.csv")
+    shell.run("evaluate", "m.hmx", "numbers.csv")
