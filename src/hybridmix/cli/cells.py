@@ -55,17 +55,17 @@ class Column(Protocol):
         ...
 
     def written(self, decimal: str, rows: slice = ALL) -> list[str]:
-        """Return cells as they stand in a text file."""
+        """Return cells as a text file holds them."""
         ...
 
     def stored(self, as_number: bool, marks: Marks) -> pa.Array:
-        """Return the column as it stands in a typed file."""
+        """Return the column as a typed file holds it."""
         ...
 
 
 @dataclass(frozen=True)
 class TextColumn:
-    """Cells of a text file, as they stand there."""
+    """Cells of a text file, unchanged."""
 
     cells: list[str]
     decimal: str = "."
@@ -114,7 +114,7 @@ class TypedColumn:
     """A column of a Parquet or Feather file, or of results.
 
     Numbers of files keep all digits when they are written as text; those of results get
-    ten, which are more than they deserve.
+    ten, which is more than their precision.
     """
 
     array: pa.Array

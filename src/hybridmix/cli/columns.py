@@ -36,7 +36,7 @@ _NAME_OF_IDENTIFIER = re.compile(
 
 @dataclass(frozen=True)
 class ColumnKind:
-    """What a column is taken for.
+    """What a column is treated as.
 
     Attributes
     ----------

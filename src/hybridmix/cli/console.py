@@ -53,11 +53,11 @@ class Console:
             self._screen.print(table)
 
     def warn(self, text: str) -> None:
-        """Warn about what changes the result, once for every sort of warning."""
+        """Warn about what changes the result, once for every kind of warning."""
         # The part before the colon says what happened, the rest where.
-        sort = text.partition(":")[0]
-        if sort not in self._told:
-            self._told.add(sort)
+        kind = text.partition(":")[0]
+        if kind not in self._told:
+            self._told.add(kind)
             print(f"hybridmix: warning: {one_line(text)}", file=sys.stderr)
 
     def result(self, values: dict[str, Any], *shown: RichTable | Text | str) -> None:
@@ -127,7 +127,7 @@ def talking(quiet: bool = False, as_json: bool = False) -> Iterator[Console]:
         console.warn(str(message))
 
     with warnings.catch_warnings():
-        # Warnings of other sorts are for people who write programs.
+        # Warnings of other kinds are for people who write programs.
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = show

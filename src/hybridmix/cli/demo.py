@@ -1,4 +1,4 @@
-"""One table with holes and few labels: classify, fill, find outliers, beside rivals.
+"""One table with holes and few labels: classify, fill, find outliers, compare.
 
 Run it with ``hybridmix demo``. The table is scikit-learn's breast cancer data (569
 tumours, 30 measurements), with one of the measurements told in words. Of all cells, 30 %

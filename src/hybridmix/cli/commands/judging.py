@@ -1,4 +1,4 @@
-"""Commands that tell about models: evaluate, inspect, report, demo."""
+"""Commands that describe models: evaluate, inspect, report, demo."""
 
 from __future__ import annotations
 
