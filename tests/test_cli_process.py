@@ -14,7 +14,6 @@ import pytest
 from cli_tools import QUICK, make_table, process, write
 
 import hybridmix
-from hybridmix.progress import listening
 
 needs_shell = pytest.mark.skipif(
     not os.path.exists("/dev/full"), reason="needs a shell and devices of Linux"
@@ -110,17 +109,18 @@ def interrupted(shell, monkeypatch):
         @contextmanager
         def interrupting(console):
             def interrupt(seen):
-                if seen.done == step:
+                steps.append(seen)
+                if len(steps) == step:
                     signal.raise_signal(signal.SIGINT)
 
-            with listening(interrupt):
-                yield
+            yield interrupt
 
+        steps = []
         with monkeypatch.context() as patch:
-            patch.setattr("hybridmix.cli.console.Console.progress", interrupting)
+            patch.setattr("hybridmix.cli.console.Console._bars", interrupting)
             assert shell(*arguments) == 130, shell.err
         assert shell.err.endswith("hybridmix: interrupted\n")
-        return shell
+        return len(steps)
 
     return run
 
@@ -146,8 +146,9 @@ def test_nothing_else_is_made_of_an_interrupted_fit(shell, interrupted, fitted):
     write(make_table(), "t.csv")
     interrupted("impute", "t.csv", "-o", "new.csv")
     interrupted("outliers", "t.csv", "-o", "new.csv")
-    options = ["-o", "report.html", "--no-baselines"]
-    interrupted("report", fitted, "t.csv", *options, step=1)
+    # The first interrupt ends all of it, not one fit of many.
+    assert interrupted("report", fitted, "t.csv", "-o", "report.html") <= 4
+    assert interrupted("demo", "--quick", "--folder", "demo", step=1) == 1
     assert os.listdir(".") == ["t.csv"]
 
 

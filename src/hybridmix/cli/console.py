@@ -17,9 +17,10 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from hybridmix._text import json_safe, printable
+from hybridmix.cli.interrupts import stop_if_interrupted
 from hybridmix.cli.streams import results_to_stdout
 from hybridmix.cli.tables import Chunk
-from hybridmix.progress import Step, listening
+from hybridmix.progress import Listener, Step, listening
 
 
 class Console:
@@ -72,10 +73,30 @@ class Console:
                 screen.print(printable(part) if isinstance(part, str) else part)
 
     @contextmanager
-    def progress(self) -> Iterator[None]:
-        """Show a bar for every task that the library announces."""
+    def progress(self, ends_at_interrupt: bool = False) -> Iterator[None]:
+        """Show a bar for every task that the library announces.
+
+        Parameters
+        ----------
+        ends_at_interrupt : bool, default=False
+            Whether work of many fits ends at Ctrl-C. Otherwise it would end the fit that
+            is under way, and the next one would begin.
+        """
+        with self._bars() as show:
+
+            def listen(step: Step) -> None:
+                if ends_at_interrupt:
+                    stop_if_interrupted()
+                show(step)
+
+            with listening(listen):
+                yield
+
+    @contextmanager
+    def _bars(self) -> Iterator[Listener]:
+        """Return a function that draws steps, if there is a screen for them."""
         if self.is_silent or not self._screen.is_terminal:
-            yield
+            yield lambda _: None
             return
         tasks: dict[str, TaskID] = {}
         columns = (
@@ -96,8 +117,7 @@ class Console:
                     note=printable(step.note),
                 )
 
-            with listening(show):
-                yield
+            yield show
 
     def track(self, chunks: Iterable[Chunk], task: str) -> Iterator[Chunk]:
         """Pass chunks on, with a bar for the part of the file that is read."""
