@@ -23,7 +23,7 @@ from hybridmix.metrics import CalibrationSums
 from hybridmix.models.typicality import LOG_RARE
 
 Columns = dict[str, Column]
-# Log odds beyond these are certain; between them are so many bins.
+# Log odds beyond this are certain; this many bins lie between.
 _MOST_ODDS = 40.0
 _ODDS_BINS = 2**14
 
