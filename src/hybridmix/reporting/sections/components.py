@@ -20,7 +20,8 @@ from hybridmix.reporting.markup import (
     tinted,
     with_deviation,
 )
-from hybridmix.reporting.subject import Subject, quiet
+from hybridmix.reporting.subject import Subject
+from hybridmix.tasks.base import quiet
 
 _MAX_COMPONENTS = 30
 _MAX_COLUMNS = 15
