@@ -44,14 +44,12 @@ def score_text(one: Contender, metric: str) -> str:
 
 def scored_rows(findings: Findings) -> str:
     """Name the rows of the more telling trial in the middle of a sentence."""
+    n_rows = f"{len(findings.trial.rows):,}"
     if findings.trial.is_retrained:
-        return "rows that were held out, as predicted by the models of the folds"
-    return (
-        f"{len(findings.trial.rows):,} rows that it has not seen, as predicted by the "
-        "model as fitted"
-        if findings.subject.provenance.origin != Origin.UNKNOWN
-        else f"{len(findings.trial.rows):,} rows that it may have seen in training"
-    )
+        return f"{n_rows} held-out rows, as predicted by the models of the folds"
+    if findings.subject.provenance.origin == Origin.UNKNOWN:
+        return f"{n_rows} rows that the model as fitted may have seen in training"
+    return f"{n_rows} rows that the model as fitted has not seen"
 
 
 def drawn_from(trial: Trial, n_most: int) -> str:

@@ -68,7 +68,8 @@ def missing_section(findings: Findings) -> str:
 def _compared(findings: Findings) -> list[tuple[Trial, Contender, str]]:
     """Return the models to draw: this one, and others from the trial that has them."""
     trial, retrained = findings.trial, findings.retrained
-    found = [(trial, trial.ours, trial.ours.name)]
+    name = trial.ours.name if trial.is_retrained else f"{trial.ours.name} as fitted"
+    found = [(trial, trial.ours, name)]
     if retrained is not None:
         found += [(retrained, one, one.name) for one in retrained.contenders[1:]]
     return found

@@ -69,8 +69,8 @@ def _how(findings: Findings, trial: Trial) -> list[str]:
     result = [" ".join(sentences)]
     if findings.fitted is not None:
         result.append(
-            "These models learned from fewer and other rows than the model as fitted, so "
-            "compare them with each other, not with it."
+            "These models did not learn from the rows of the model as fitted, so compare "
+            "them with each other, not with it."
         )
     if subject.baselines:
         result.append(_baseline_sentence(subject))
