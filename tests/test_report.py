@@ -25,8 +25,9 @@ from hybridmix import (
     MixtureOutlierDetector,
 )
 from hybridmix.progress import listening
-from hybridmix.reporting import charts, report
+from hybridmix.reporting import report
 from hybridmix.reporting.markup import NONE, number, percent, tick_texts, with_deviation
+from hybridmix.reporting.plane import ticks
 from hybridmix.reporting.sections import SECTIONS, training
 from hybridmix.reporting.subject import Subject
 from hybridmix.tasks import baselines, trials
@@ -285,7 +286,7 @@ def test_numbers():
     "limits", [(0.0, 1.0), (-3e-7, 4e-7), (17.0, 1e9), (-5.0, -4.9), (1e300, 1.1e300)]
 )
 def test_ticks_are_few_round_and_different(limits):
-    found = charts.ticks(*limits)
+    found = ticks(*limits)
     assert 2 <= len(found) <= 7
     slack = 1e-9 * (limits[1] - limits[0])
     assert limits[0] - slack <= found[0] < found[-1] <= limits[1] + slack
