@@ -13,7 +13,7 @@ from hybridmix import MixtureDensity
 from hybridmix.data.rows import Dataset, Rows
 from hybridmix.families import DiagonalGaussian, FullGaussian, VariancePrior
 from hybridmix.families.moments import DiagonalParameters, FullParameters
-from hybridmix.mixture import Mixture
+from hybridmix.models import Mixture
 
 
 class ArraySource:

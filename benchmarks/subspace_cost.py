@@ -32,7 +32,7 @@ from models import dataset_of
 
 from hybridmix._parallel import workers
 from hybridmix.families import FullGaussian, Subspace, SubspaceGaussian, VariancePrior
-from hybridmix.mixture import Mixture
+from hybridmix.models import Mixture
 from hybridmix.objectives import Likelihood
 from hybridmix.problem import Problem
 

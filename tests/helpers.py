@@ -14,9 +14,11 @@ from hybridmix.families import (
     VariancePrior,
 )
 from hybridmix.families.subspace import principal_subspace
-from hybridmix.mixture import Mixture
+from hybridmix.models import Mixture
 from hybridmix.objectives import Likelihood
 from hybridmix.problem import Problem
+from hybridmix.solvers import ExpectationMaximisation
+from hybridmix.training.starts import start_mixture
 
 D, N_CATEGORIES, N_FACTORS = 5, (3, 2), 2
 
@@ -67,24 +69,9 @@ def make_rows(n_rows, missing=0.0, n_patterns=None, seed=0):
     return Rows(real, observed, codes)
 
 
-class Source:
-    """Rows as a table hands them out."""
-
-    def __init__(self, rows):
-        self._rows = rows
-        self.n_rows = rows.n_rows
-
-    def rows(self, index):
-        return self._rows[index]
-
-    def observed(self):
-        observed = self._rows.observed
-        return None if observed is None else observed.T
-
-
 def make_dataset(rows, labels=None, weights=None):
     labels = np.zeros(rows.n_rows, dtype=int) if labels is None else labels
-    return Dataset.arrange(Source(rows), labels, weights)
+    return Dataset.arrange(rows, labels, weights)
 
 
 def make_mixture(family, rows, sizes=(2, 3), seed=0):
@@ -93,10 +80,10 @@ def make_mixture(family, rows, sizes=(2, 3), seed=0):
     n_components = sum(sizes)
     memberships = rng.dirichlet(np.full(n_components, 0.4), size=rows.n_rows).T
     log_mixing = np.concatenate([np.log(rng.dirichlet(np.full(k, 5.0))) for k in sizes])
-    log_prior = np.log(rng.dirichlet(np.full(len(sizes), 5.0)))
+    log_class_prior = np.log(rng.dirichlet(np.full(len(sizes), 5.0)))
     offsets = tuple(np.concatenate([[0], np.cumsum(sizes)]).tolist())
     components = family.start(rows, memberships)
-    return Mixture(family, components, log_mixing, log_prior, offsets)
+    return Mixture(family, components, log_mixing, log_class_prior, offsets)
 
 
 def with_nan(rows):
@@ -109,11 +96,22 @@ def with_nan(rows):
 
 def make_problem(name, missing=0.0, n_patterns=None, n_rows=500, weighted=True):
     """Rows of two classes, some of them unlabelled, with a mixture near them."""
-    family = families()[name]
-    rows = make_rows(n_rows, missing, n_patterns)
+    model = make_mixture(families()[name], make_rows(n_rows, missing, n_patterns))
+    dataset = partly_labelled(missing, n_patterns, n_rows, weighted)
+    return Problem(dataset, Likelihood(0.5), model, Workers(1)), model
+
+
+def partly_labelled(missing=0.0, n_patterns=None, n_rows=500, weighted=True):
+    """Rows of two classes, some of them unlabelled."""
     rng = np.random.default_rng(0)
     labels = rng.integers(-1, 2, size=n_rows)
     weights = rng.random(n_rows) + 0.5 if weighted else None
-    dataset = make_dataset(rows, labels, weights)
-    problem = Problem(dataset, family, Likelihood(0.5), 5, Workers(1))
-    return problem, make_mixture(family, rows)
+    return make_dataset(make_rows(n_rows, missing, n_patterns), labels, weights)
+
+
+def fitted_by_em(family, rows, n_components):
+    """The solution of EM for a mixture of one class."""
+    dataset, generator = make_dataset(rows), np.random.default_rng(0)
+    start = start_mixture(dataset, family, n_components, "kmeans", generator)
+    problem = Problem(dataset, Likelihood(), start, Workers(1))
+    return ExpectationMaximisation(tol=1e-9).solve(problem, start, generator=generator)

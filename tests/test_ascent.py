@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import families, make_problem
+from helpers import families, make_problem, partly_labelled
 
 from hybridmix._parallel import Workers
-from hybridmix.mixture import MixtureCoordinates
+from hybridmix.models.coordinates import MixtureCoordinates
 from hybridmix.objectives import (
     Blend,
     ConditionalLikelihood,
@@ -22,7 +22,7 @@ from hybridmix.solvers import (
     ExtendedBaumWelch,
     LimitedMemoryBFGS,
 )
-from hybridmix.solvers.solution import History
+from hybridmix.solvers.base import History
 
 OBJECTIVES = {
     "hybrid": Blend(Likelihood(0.5), Margin(margin=2.0, width=1.0), 5.0),
@@ -36,7 +36,7 @@ OBJECTIVES = {
 def test_lbfgs_climbs_and_ends_where_the_gradient_vanishes(name, missing):
     problem, start = make_problem(name, missing)
     em = ExpectationMaximisation(max_iter=20, tol=0.0)
-    start = em.solve(problem, start, np.random.default_rng(0)).model
+    start = em.solve(problem, start).model
     problem.objective = OBJECTIVES["hybrid"]
     is_refined = name == "refined subspace"
     max_iter = 2000 if is_refined else 400
@@ -50,21 +50,18 @@ def test_lbfgs_climbs_and_ends_where_the_gradient_vanishes(name, missing):
         assert solution.converged
         return
     coordinates = MixtureCoordinates(solution.model, np.full(5, 500.0))
-    zero = np.zeros(coordinates.size)
-    gradient = coordinates.gradient(zero, problem.assess(solution.model).statistics)
-    gradient += coordinates.prior_gradient(zero)
+    point = coordinates.at(np.zeros(coordinates.size))
+    gradient = point.gradient(problem.assess(solution.model).statistics)
+    gradient += point.prior_gradient()
     assert np.abs(gradient).max() < 0.05
 
 
 def test_lbfgs_and_em_find_the_same_optimum_of_the_likelihood():
     problem, start = make_problem("full", 0.3)
-    generator = np.random.default_rng(0)
-    nearby = ExpectationMaximisation(max_iter=30, tol=0.0).solve(
-        problem, start, generator
-    )
+    nearby = ExpectationMaximisation(max_iter=30, tol=0.0).solve(problem, start)
     em = ExpectationMaximisation(max_iter=5000, tol=1e-12)
     lbfgs = LimitedMemoryBFGS(max_iter=2000, tol=1e-14)
-    by_em = em.solve(problem, nearby.model, generator)
+    by_em = em.solve(problem, nearby.model)
     by_lbfgs = lbfgs.solve(problem, nearby.model)
     assert by_lbfgs.value == pytest.approx(by_em.value, abs=1e-5)
     assert by_lbfgs.n_iter < by_em.n_iter
@@ -72,10 +69,12 @@ def test_lbfgs_and_em_find_the_same_optimum_of_the_likelihood():
 
 def test_lbfgs_keeps_class_probabilities_that_are_given():
     problem, start = make_problem("diag")
-    fixed = LimitedMemoryBFGS(max_iter=20, learn_prior=False).solve(problem, start)
-    np.testing.assert_array_equal(fixed.model.log_prior, start.log_prior)
+    problem.learn_class_prior = False
+    fixed = LimitedMemoryBFGS(max_iter=20).solve(problem, start)
+    np.testing.assert_array_equal(fixed.model.log_class_prior, start.log_class_prior)
+    problem.learn_class_prior = True
     free = LimitedMemoryBFGS(max_iter=20).solve(problem, start)
-    assert not np.allclose(free.model.log_prior, start.log_prior)
+    assert not np.allclose(free.model.log_class_prior, start.log_class_prior)
 
 
 def test_early_stopping_keeps_the_best_and_stops():
@@ -153,10 +152,11 @@ def test_baum_welch_and_lbfgs_find_the_same_optimum():
 def test_baum_welch_keeps_class_probabilities_that_are_given():
     problem, start = make_problem("diag")
     problem.objective = ConditionalLikelihood()
+    problem.learn_class_prior = False
     for monotone in (True, False):
-        solver = ExtendedBaumWelch(max_iter=5, learn_prior=False, monotone=monotone)
-        solution = solver.solve(problem, start)
-        np.testing.assert_array_equal(solution.model.log_prior, start.log_prior)
+        solver = ExtendedBaumWelch(max_iter=5, monotone=monotone)
+        model = solver.solve(problem, start).model
+        np.testing.assert_array_equal(model.log_class_prior, start.log_class_prior)
 
 
 @pytest.mark.parametrize("solver", [LimitedMemoryBFGS(), ExtendedBaumWelch()])
@@ -183,7 +183,7 @@ def test_traces_tell_the_terms_and_the_errors(solver):
     solution = solver.solve(problem, start)
     traces = solution.traces
     assert list(traces) == ["value", "likelihood", "margin", "training_error"]
-    labelled = problem.dataset.labelled()
+    labelled = partly_labelled(weighted=False).labelled()
     model = solution.model
     log_joint = model.evaluate(model.family.prepare(labelled.rows)).log_joint
     wrong = log_joint.argmax(axis=0) != labelled.labels
@@ -210,7 +210,7 @@ def test_lbfgs_keeps_variances_above_the_floor(name):
     floor = 0.9 * _smallest_variance(start)
     lifted = replace(family, prior=replace(family.prior, floor=floor, strength=0.0))
     start = replace(start, family=lifted)
-    problem = Problem(problem.dataset, lifted, OBJECTIVES["conditional"], 5, Workers(1))
+    problem = Problem(partly_labelled(), OBJECTIVES["conditional"], start, Workers(1))
     solution = LimitedMemoryBFGS(max_iter=100).solve(problem, start)
     assert solution.value > solution.trace[0]
     assert _smallest_variance(solution.model) >= floor * (1.0 - 1e-9)

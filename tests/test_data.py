@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from hybridmix import HybridMixtureClassifier, MixtureDensity, MixtureImputer
-from hybridmix.data import Dataset, Schema, encode_labels
+from hybridmix.data import Dataset, Schema, encode_labels, read_training_table
 from hybridmix.data.columns import read_columns
 from hybridmix.data.rows import pattern_numbers
 
@@ -143,6 +143,21 @@ def test_empty_tables_are_refused():
             MixtureDensity().fit(X)
     with pytest.raises(ValueError, match="no observed value at all"):
         MixtureDensity().fit(np.full((4, 2), np.nan))
+
+
+def test_reading_a_training_table_leaves_the_estimator_alone():
+    model = MixtureDensity().fit(mixed_frame())
+    before = dict(vars(model))
+    columns, attributes = read_training_table(model, np.zeros((4, 2)))
+    assert (columns.n_rows, columns.n_columns) == (4, 2)
+    assert attributes == {"n_features_in_": 2}
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})
+    attributes = read_training_table(MixtureDensity(), frame)[1]
+    assert attributes["n_features_in_"] == 2
+    assert attributes["feature_names_in_"].tolist() == ["a", "b"]
+    with pytest.raises(ValueError, match="2D array"):
+        read_training_table(model, np.zeros(4))
+    assert vars(model) == before
 
 
 # Unseen categories, unusable columns ---------------------------------------------------

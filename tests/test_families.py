@@ -1,14 +1,33 @@
 """The contract of families: one table of cases for all of them."""
 
 import itertools
+import tracemalloc
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from helpers import N_CATEGORIES, D, families, make_mixture, make_rows, with_nan
+from helpers import (
+    N_CATEGORIES,
+    D,
+    families,
+    fitted_by_em,
+    make_mixture,
+    make_rows,
+    with_nan,
+)
 from scipy import stats
 
 from hybridmix.data import Rows
-from hybridmix.families import Categorical, DiagonalGaussian, FullGaussian, VariancePrior
+from hybridmix.exceptions import UnsupportedError
+from hybridmix.families import (
+    Categorical,
+    DiagonalGaussian,
+    Family,
+    FullGaussian,
+    Product,
+    VariancePrior,
+)
+from hybridmix.families.base import Parameters, Statistics
 from hybridmix.families.moments import (
     DiagonalParameters,
     FullParameters,
@@ -124,22 +143,21 @@ def test_coordinates_start_at_zero_and_pull_gradients_back(name, missing, n_patt
     weights = rng.normal(size=(5, rows.n_rows))
 
     def value(vector):
-        parameters = coordinates.parameters(vector)
+        parameters = coordinates.at(vector).parameters
         log_density, _ = family.evaluate(prepared, parameters)
         return np.sum(weights * log_density) + family.log_prior(parameters)
 
     at_start, _ = family.evaluate(prepared, start)
     at_zero, _ = family.evaluate(
-        prepared, coordinates.parameters(np.zeros(coordinates.size))
+        prepared, coordinates.at(np.zeros(coordinates.size)).parameters
     )
     np.testing.assert_allclose(at_zero, at_start, atol=1e-9)
 
     vector = rng.normal(size=coordinates.size)
-    parameters = coordinates.parameters(vector)
-    _, notes = family.evaluate(prepared, parameters)
-    statistics = family.accumulate(prepared, parameters, weights, notes)
-    gradient = coordinates.gradient(vector, statistics)
-    gradient += coordinates.prior_gradient(vector)
+    point = coordinates.at(vector)
+    _, notes = family.evaluate(prepared, point.parameters)
+    statistics = family.accumulate(prepared, point.parameters, weights, notes)
+    gradient = point.gradient(statistics) + point.prior_gradient()
     step = 1e-5
     numeric = [
         (value(vector + step * unit) - value(vector - step * unit)) / (2 * step)
@@ -166,7 +184,7 @@ def test_m_steps_maximise_the_penalised_expected_log_density(name):
 
     rng = np.random.default_rng(0)
     for _ in range(20):
-        elsewhere = coordinates.parameters(0.3 * rng.normal(size=coordinates.size))
+        elsewhere = coordinates.at(0.3 * rng.normal(size=coordinates.size)).parameters
         assert value(elsewhere) < value(best)
 
 
@@ -175,7 +193,7 @@ def test_deviations_grow_at_most_a_hundredfold_in_gradient_methods(name):
     family, _, start = setup(name, 0.0, None)
     coordinates = family.coordinates(start, np.full(5, 30.0))
     lower, _ = coordinates.bounds()
-    broadest = coordinates.parameters(np.where(np.isfinite(lower), lower, 0.0))
+    broadest = coordinates.at(np.where(np.isfinite(lower), lower, 0.0)).parameters
     if name in ("spherical", "diag"):
         growth = np.sqrt(broadest.variances / start.variances)
     else:
@@ -230,7 +248,7 @@ def test_components_can_be_taken_and_joined_again(name):
 
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize("columns", [([0, 3], [1]), ([4, 1, 0], [1, 0]), ([2], [])])
-def test_restricted_density_is_that_of_rows_with_the_other_columns_missing(name, columns):
+def test_marginal_density_is_that_of_rows_with_the_other_columns_missing(name, columns):
     real, codes = columns
     family, rows, parameters = setup(name, 0.0, None)
     if not family.reads(real, codes):
@@ -240,7 +258,7 @@ def test_restricted_density_is_that_of_rows_with_the_other_columns_missing(name,
     hidden = rows.codes.copy()
     hidden[[f for f in range(2) if f not in codes]] = -1
     holes = Rows(np.where(observed, rows.real, 0.0), observed, hidden)
-    small, kept = family.restrict(parameters, real, codes)
+    small, kept = family.marginal(parameters, real, codes)
     shown = Rows(rows.real[real], None, rows.codes[codes])
     np.testing.assert_allclose(
         small.evaluate(small.prepare(shown), kept)[0],
@@ -416,3 +434,159 @@ def test_marginal_of_categories_by_summing_over_all_values():
     np.testing.assert_allclose(density((1, -1, -1)), total, rtol=1e-12)
     everything = sum(density(v) for v in itertools.product(range(3), range(2), range(2)))
     np.testing.assert_allclose(everything, 1.0)
+
+
+def test_memory_is_known_before_any_of_it_is_taken():
+    prior = VariancePrior(np.ones(20_000))
+    full, tied = FullGaussian(prior), FullGaussian(prior, tied=True)
+    diagonal = DiagonalGaussian(prior)
+    assert full.parameter_bytes(10) > 10 * 8 * 3 * 20_000**2
+    assert tied.parameter_bytes(10) < 0.2 * full.parameter_bytes(10)
+    assert diagonal.parameter_bytes(10) < 1e8
+    both = Product((diagonal, Categorical((3, 2))))
+    assert both.parameter_bytes(10) > diagonal.parameter_bytes(10)
+    few = families()["subspace"]
+    assert 0 < few.parameter_bytes(2) < families()["full"].parameter_bytes(20)
+
+
+@pytest.mark.parametrize("name", ["full", "diag", "tied"])
+def test_memory_of_an_m_step_is_estimated_within_a_factor_of_three(name):
+    d, n_components = 300, 3
+    prior = VariancePrior(np.ones(d))
+    family = {
+        "full": FullGaussian(prior),
+        "tied": FullGaussian(prior, tied=True),
+        "diag": DiagonalGaussian(prior),
+    }[name]
+    tracemalloc.start()
+    family.maximise(family.zero_statistics(n_components))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak / 3 < family.parameter_bytes(n_components) < 3 * peak
+
+
+# Families with no more than what is required --------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Rates(Parameters):
+    """Rates (J, d)."""
+
+    rates: np.ndarray
+
+
+@dataclass
+class Durations(Statistics):
+    """Weighted counts and sums of what is observed, (J, d)."""
+
+    counts: np.ndarray
+    sums: np.ndarray
+
+
+@dataclass(frozen=True)
+class Exponential(Family):
+    """Waiting times: ``log p(x) = log rate - rate x``."""
+
+    n_columns: int
+
+    def width(self, n_components, observed=None):
+        return n_components + 2 * self.n_columns
+
+    def prepare(self, rows):
+        mask = np.ones_like(rows.real) if rows.observed is None else rows.observed
+        return np.concatenate([rows.real, mask])
+
+    def evaluate(self, prepared, parameters):
+        rates = parameters.rates
+        return np.hstack([-rates, np.log(rates)]) @ prepared, None
+
+    def accumulate(self, prepared, parameters, weights, notes):
+        sums = weights @ prepared.T
+        return Durations(sums[:, self.n_columns :], sums[:, : self.n_columns])
+
+    def zero_statistics(self, n_components):
+        shape = (n_components, self.n_columns)
+        return Durations(np.zeros(shape), np.zeros(shape))
+
+    def maximise(self, statistics):
+        return Rates((statistics.counts + 1.0) / (statistics.sums + 1.0))
+
+
+def waiting_times(n_rows=4000):
+    rng = np.random.default_rng(0)
+    rates = np.array([[0.2, 5.0], [4.0, 0.5]])
+    real = rng.exponential(1.0 / rates[rng.integers(2, size=n_rows)]).T
+    observed = rng.random(real.shape) < 0.9
+    codes = np.empty((0, n_rows), np.int32)
+    return Rows(np.where(observed, real, 0.0), observed, codes), rates
+
+
+def test_six_methods_are_enough_for_em():
+    rows, rates = waiting_times()
+    solution = fitted_by_em(Exponential(2), rows, 2)
+    found = solution.model.components.rates
+    np.testing.assert_allclose(found[np.argsort(found[:, 0])], rates, rtol=0.15)
+    assert np.diff(solution.trace).min() > -1e-3  # the M-step has a trace of a prior
+
+
+OPTIONAL = {
+    "coordinates": (None, None),
+    "expected_statistics": (None, None),
+    "proper": (None,),
+    "impute": (None, None, None),
+    "draw": (None, None, None, None),
+    "sample": (None, None, None),
+    "marginal": (None, [], []),
+    "surprise": (None, None, None),
+    "n_parameters": (3,),
+}
+
+
+@pytest.mark.parametrize("capability", OPTIONAL)
+def test_families_name_what_they_lack(capability):
+    bare = Exponential(2)
+    assert not bare.offers(capability)
+    assert not Product((families()["full"], bare)).offers(capability)
+    with pytest.raises(UnsupportedError, match="Exponential does not offer"):
+        getattr(bare, capability)(*OPTIONAL[capability])
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_families_of_the_library_offer_everything(name):
+    assert all(families()[name].offers(capability) for capability in OPTIONAL)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_two_sets_of_parameters_are_merged_component_by_component(name):
+    family, rows, old = setup(name, 0.25, None)
+    new = make_mixture(family, make_rows(200, seed=1), seed=5).components
+    if name == "tied":
+        new = FullParameters(new.means, old.covariances, old.whiteners)
+    assert old.n_components == new.n_components == 5
+    both = family.concatenate([old, new], [1.0, 2.0])
+    assert both.n_components == 10
+    merged = both.take(np.array([0, 6, 2, 8, 9]))
+    prepared = family.prepare(rows)
+    before, after, mixed = (family.evaluate(prepared, p)[0] for p in (old, new, merged))
+    np.testing.assert_allclose(mixed[[0, 2]], before[[0, 2]], atol=1e-9)
+    np.testing.assert_allclose(mixed[[1, 3, 4]], after[[1, 3, 4]], atol=1e-9)
+
+
+@dataclass(frozen=True, eq=False)
+class SharedRates(Rates):
+    """Rates that all components share, (1, d)."""
+
+    scale: np.ndarray
+
+    def is_shared(self, name):
+        return name == "scale"
+
+
+def test_shared_arrays_are_averaged_by_counts():
+    parts = [
+        SharedRates(np.full((n, 2), float(n)), np.full((1, 2), float(n))) for n in (1, 3)
+    ]
+    joined = Exponential(2).concatenate(parts, [3.0, 1.0])
+    assert joined.n_components == 4
+    np.testing.assert_array_equal(joined.scale, [[1.5, 1.5]])
+    np.testing.assert_array_equal(joined.rates[:, 0], [1.0, 3.0, 3.0, 3.0])

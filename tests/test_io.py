@@ -424,7 +424,7 @@ def test_array_numbers(number, saved):
         ('{"format": "hybridmix"}', "format_version is None"),
         ('{"format": "hybridmix", "format_version": true}', "format_version is True"),
         (
-            '{"format": "hybridmix", "format_version": 2, "what": "ever"}',
+            '{"format": "hybridmix", "format_version": 3, "what": "ever"}',
             "saved by a newer hybridmix.*upgrade hybridmix",
         ),
         ('{"format": "hybridmix", "format_version": 1}', "unknown or missing fields"),
@@ -451,7 +451,11 @@ RECORD = {
 @pytest.mark.parametrize(
     ("value", "pattern"),
     [
-        ({"record": RECORD}, "holds a VariancePrior instead of a model"),
+        (
+            {"record": {"class": "ConditionalLikelihood", "fields": {}}},
+            "holds a ConditionalLikelihood instead of a model",
+        ),
+        ({"record": RECORD}, "the prior is not an array"),
         (3, "holds a int instead of a model"),
         ({}, "object of 0 keys"),
         ({"tuple": [], "list": []}, "object of 2 keys"),

@@ -5,20 +5,19 @@ import threading
 
 import numpy as np
 import pytest
-from helpers import families, make_dataset, make_problem, make_rows
+from helpers import families, make_dataset, make_problem, make_rows, partly_labelled
 
 from hybridmix import MixtureDensity
 from hybridmix._parallel import workers
 from hybridmix.data import Rows
+from hybridmix.exceptions import UnsupportedError
 from hybridmix.families import DiagonalGaussian, FullGaussian, VariancePrior
-from hybridmix.mixture import Mixture, MixtureCoordinates, class_posterior
+from hybridmix.models import Mixture, class_posterior
+from hybridmix.models.coordinates import MixtureCoordinates
 from hybridmix.objectives import Likelihood, Objective
 from hybridmix.problem import Problem
-from hybridmix.solvers import (
-    ExpectationMaximisation,
-    start_mixture,
-)
-from hybridmix.solvers.em import maximised
+from hybridmix.solvers import ExpectationMaximisation
+from hybridmix.training.starts import start_memberships, start_mixture
 
 HOLES = [(0.0, None), (0.3, None), (0.3, 3)]
 
@@ -27,7 +26,7 @@ HOLES = [(0.0, None), (0.3, None), (0.3, 3)]
 @pytest.mark.parametrize(("missing", "n_patterns"), HOLES)
 def test_value_is_the_weighted_log_likelihood(name, missing, n_patterns):
     problem, model = make_problem(name, missing, n_patterns)
-    dataset = problem.dataset
+    dataset = partly_labelled(missing, n_patterns)
     log_joint = model.evaluate(model.family.prepare(dataset.rows)).log_joint
     evidence, _ = class_posterior(log_joint)
     rows = np.arange(dataset.n_rows)
@@ -47,19 +46,19 @@ def test_gradient_of_the_whole_model(name, missing, n_patterns):
     coordinates = MixtureCoordinates(start, np.linspace(10.0, 60.0, 5))
     rng = np.random.default_rng(1)
     vector = rng.normal(size=coordinates.size)
-    statistics = problem.assess(coordinates.mixture(vector)).statistics
-    gradient = coordinates.gradient(vector, statistics)
+    point = coordinates.at(vector)
+    gradient = point.gradient(problem.assess(point.model).statistics)
     step = 1e-5
     for index in rng.choice(coordinates.size, 12, replace=False):
         unit = step * np.eye(coordinates.size)[index]
-        up = problem.assess(coordinates.mixture(vector + unit)).value
-        down = problem.assess(coordinates.mixture(vector - unit)).value
+        up = problem.assess(coordinates.at(vector + unit).model).value
+        down = problem.assess(coordinates.at(vector - unit).model).value
         assert gradient[index] == pytest.approx((up - down) / (2 * step), abs=2e-5)
     # The logits of proportions and class probabilities are the last coordinates.
     for index in range(coordinates.size - 7, coordinates.size):
         unit = step * np.eye(coordinates.size)[index]
-        up = problem.assess(coordinates.mixture(vector + unit)).value
-        down = problem.assess(coordinates.mixture(vector - unit)).value
+        up = problem.assess(coordinates.at(vector + unit).model).value
+        down = problem.assess(coordinates.at(vector - unit).model).value
         assert gradient[index] == pytest.approx((up - down) / (2 * step), abs=2e-5)
 
 
@@ -68,7 +67,7 @@ def test_gradient_of_the_whole_model(name, missing, n_patterns):
 def test_em_never_loses(name, missing, n_patterns):
     problem, start = make_problem(name, missing, n_patterns)
     solver = ExpectationMaximisation(max_iter=40, tol=0.0)
-    solution = solver.solve(problem, start, np.random.default_rng(0))
+    solution = solver.solve(problem, start)
     assert solution.n_reseeded == 0
     assert np.diff(solution.trace).min() > -1e-10
     assert solution.trace[-1] > solution.trace[0]
@@ -77,11 +76,10 @@ def test_em_never_loses(name, missing, n_patterns):
 def test_em_is_at_a_stationary_point_when_it_stops():
     problem, start = make_problem("full", 0.3)
     solver = ExpectationMaximisation(max_iter=3000, tol=1e-13)
-    model = solver.solve(problem, start, np.random.default_rng(0)).model
+    model = solver.solve(problem, start).model
     coordinates = MixtureCoordinates(model, np.full(5, 100.0))
-    zero = np.zeros(coordinates.size)
-    gradient = coordinates.gradient(zero, problem.assess(model).statistics)
-    gradient += coordinates.prior_gradient(zero)
+    point = coordinates.at(np.zeros(coordinates.size))
+    gradient = point.gradient(problem.assess(model).statistics) + point.prior_gradient()
     assert np.abs(gradient).max() < 1e-3
 
 
@@ -94,8 +92,8 @@ def test_em_refuses_signed_objectives():
 
     problem, start = make_problem("diag")
     problem.objective = Signed()
-    with pytest.raises(ValueError, match="EM cannot maximise Signed"):
-        ExpectationMaximisation().solve(problem, start, np.random.default_rng(0))
+    with pytest.raises(UnsupportedError, match="maximum of Signed, whose weights"):
+        ExpectationMaximisation().solve(problem, start)
 
 
 def test_objectives_that_need_rivals_see_all_classes_of_labelled_rows():
@@ -127,7 +125,7 @@ def test_threads_do_not_change_a_single_bit():
     results = []
     for n_threads in (1, 2, 3):
         with workers(n_threads) as pool:
-            problem = Problem(dataset, family, Likelihood(), 4, pool)
+            problem = Problem(dataset, Likelihood(), start, pool)
             found = problem.assess(start)
             second = found.statistics.components.second
             results.append((found.value, second.tobytes()))
@@ -196,14 +194,15 @@ def test_interrupt_keeps_the_best_model_so_far(monkeypatch):
     X = np.random.default_rng(0).normal(size=(500, 3))
     calls = 0
 
-    def interrupted(model, statistics, learn_prior=True):
+    def interrupted(model, statistics, learn_class_prior=True):
         nonlocal calls
         calls += 1
         if calls == 3:
             raise KeyboardInterrupt
-        return maximised(model, statistics, learn_prior)
+        return maximised(model, statistics, learn_class_prior)
 
-    monkeypatch.setattr("hybridmix.solvers.em.maximised", interrupted)
+    maximised = Mixture.maximised
+    monkeypatch.setattr(Mixture, "maximised", interrupted)
     model = MixtureDensity(3, tol=0.0, n_init=5, random_state=0)
     with pytest.warns(Warning, match="best model so far is kept"):
         model.fit(X)
@@ -219,13 +218,14 @@ def test_a_real_interrupt_during_threaded_work(monkeypatch):
     # Not by SIGINT itself, which processes in the background may have to ignore.
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
 
-    def timed(model, statistics, learn_prior=True):
+    def timed(model, statistics, learn_class_prior=True):
         """Let the first iteration set off an alarm."""
         if not signal.getitimer(signal.ITIMER_REAL)[0]:
             signal.setitimer(signal.ITIMER_REAL, 0.3)
-        return maximised(model, statistics, learn_prior)
+        return maximised(model, statistics, learn_class_prior)
 
-    monkeypatch.setattr("hybridmix.solvers.em.maximised", timed)
+    maximised = Mixture.maximised
+    monkeypatch.setattr(Mixture, "maximised", timed)
     model = MixtureDensity(8, tol=0.0, max_iter=2000, n_jobs=2, random_state=0)
     with pytest.warns(Warning, match="best model so far is kept"):
         model.fit(X)
@@ -246,7 +246,7 @@ def test_interrupt_between_starts_keeps_what_there_is(monkeypatch, n_components)
             raise KeyboardInterrupt
         return start_mixture(*arguments)
 
-    monkeypatch.setattr("hybridmix.estimators.training.start_mixture", interrupted)
+    monkeypatch.setattr("hybridmix.training.classes.start_mixture", interrupted)
     n_init = 3 if n_components == 2 else 1
     with pytest.warns(Warning, match="best model so far is kept"):
         model = MixtureDensity(n_components, n_init=n_init, random_state=0).fit(X)

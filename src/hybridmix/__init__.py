@@ -4,15 +4,20 @@ Mixture models of real, categorical and mixed tables that classify, estimate den
 fill holes and find outliers, with missing values marginalised exactly.
 """
 
-from hybridmix.estimators import (
-    HybridMixtureClassifier,
-    HybridMixtureClassifierCV,
-    MixtureDensity,
-    MixtureImputer,
-    MixtureOutlierDetector,
-)
-from hybridmix.io import load, save
-from hybridmix.reporting import report
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hybridmix.estimators import (
+        HybridMixtureClassifier,
+        HybridMixtureClassifierCV,
+        MixtureDensity,
+        MixtureImputer,
+        MixtureOutlierDetector,
+    )
+    from hybridmix.io import load, save
+    from hybridmix.reporting import report
 
 __version__ = "0.1.0"
 
@@ -27,3 +32,24 @@ __all__ = [
     "report",
     "save",
 ]
+
+_HOMES = {"load": "io", "save": "io", "report": "reporting"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for when it is asked for.
+
+    The command line begins by importing this package. Were scikit-learn imported with it,
+    Ctrl-C in the first seconds would end in a traceback that nothing could catch.
+    """
+    if name in __all__:
+        home = import_module(f"hybridmix.{_HOMES.get(name, 'estimators')}")
+        value = globals()[name] = getattr(home, name)
+        return value
+    if not name.startswith("_") and find_spec(f"hybridmix.{name}") is not None:
+        return import_module(f"hybridmix.{name}")
+    raise AttributeError(f"module 'hybridmix' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

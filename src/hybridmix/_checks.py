@@ -1,21 +1,21 @@
-"""Checks of parameters."""
+"""Checks of options."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
 
 
 def check_number(
     name: str,
-    value: Any,
+    value: object,
     least: float,
     most: float = np.inf,
     whole: bool = False,
 ) -> None:
-    """Refuse a parameter that is no number or out of range."""
+    """Refuse an option that is not a number or out of range."""
     kind = Integral if whole else Real
     if (
         not isinstance(value, kind)
@@ -28,4 +28,43 @@ def check_number(
         raise ValueError(
             f"{name}={value!r} is not valid: it must be {expected} of at least "
             f"{least:g}{upper}."
+        )
+
+
+def check_word(name: str, value: object, words: Iterable[str], hint: str = "") -> None:
+    """Refuse an option that is not one of a few words."""
+    listed = list(words)
+    if not (isinstance(value, str) and value in listed):
+        raise ValueError(f"{name}={value!r} is not one of {', '.join(listed)}.{hint}")
+
+
+def check_word_or_object(
+    name: str, value: object, words: Iterable[str], contract: Iterable[str], base: str
+) -> None:
+    """Refuse an option that is neither one of a few words nor has a contract.
+
+    Parameters
+    ----------
+    name : str
+        The option.
+    value : object
+        What was given.
+    words : iterable of str
+        The names that are known.
+    contract : iterable of str
+        Attributes that an object must have instead.
+    base : str
+        The class that documents them.
+    """
+    if isinstance(value, str):
+        hint = f" It may also be an object with the contract of {base}."
+        check_word(name, value, words, hint)
+        return
+    if isinstance(value, type):
+        raise ValueError(f"{name}={value.__name__} is a class: pass an object of it.")
+    missing = [attribute for attribute in contract if not hasattr(value, attribute)]
+    if missing:
+        raise ValueError(
+            f"{name}={value!r} is not one of {', '.join(words)}, and as an object it "
+            f"lacks {', '.join(missing)} of {base}."
         )

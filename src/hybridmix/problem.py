@@ -1,68 +1,61 @@
-"""Where data, model and objective meet; chunks and threads live here."""
+"""The sum of an objective over training rows: all that solvers see of the data."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic
 
 import numpy as np
 
-from hybridmix._chunks import chunk_rows
 from hybridmix._parallel import Workers
-from hybridmix._typing import FloatArray
-from hybridmix.data.rows import UNLABELLED, Dataset
-from hybridmix.families.base import Family
-from hybridmix.mixture import Mixture, MixtureStatistics
+from hybridmix._typing import BoolArray, FloatArray, IntArray
+from hybridmix.data.rows import UNLABELLED, Dataset, Rows
+from hybridmix.evaluation import ChunkedRows
+from hybridmix.models.base import Model, S
 from hybridmix.objectives.base import Objective
-
-# A fixed number of tasks, summed in a fixed order, gives the same bits on any number of
-# threads.
-_N_TASKS = 16
-# Below this much arithmetic, handing work to threads takes longer than doing it.
-_SMALL = 2_000_000
-# Rearranged rows are kept between evaluations as long as they fit here.
-_KEPT_BYTES = 64 << 20
 
 
 @dataclass
-class Assessment:
+class Assessment(Generic[S]):
     """What a problem says of a model: sums over the rows.
 
     Attributes
     ----------
     parts : ndarray of shape (P,)
         The terms of the objective.
+    by_class : ndarray of shape (C + 1,)
+        The objective of the rows of each class, and last of the unlabelled rows.
     wrong : float
         Weight of the labelled rows that the model misclassifies; only objectives that
-        look at rivals tell.
-    statistics : MixtureStatistics
+        look at rivals find out.
+    statistics : ModelStatistics
         Weighted by the derivatives of the objective.
     """
 
     parts: FloatArray
+    by_class: FloatArray
     wrong: float
-    statistics: MixtureStatistics
+    statistics: S
 
     @property
     def value(self) -> float:
         """The sum of the objective."""
         return float(self.parts.sum())
 
-    def add(self, other: Assessment, components: slice = slice(None)) -> None:
-        """Add what concerns other rows and a run of the components."""
+    def add(self, other: Assessment[S]) -> None:
+        """Add what concerns other rows."""
         self.parts += other.parts
+        self.by_class += other.by_class
         self.wrong += other.wrong
-        self.statistics.add(other.statistics, components)
+        self.statistics.add(other.statistics)
 
 
 @dataclass(frozen=True)
-class _View:
-    """A part of a model: the components of one class, or all."""
+class _View(Generic[S]):
+    """A part of a model: one class, or all."""
 
-    model: Mixture
-    components: slice
+    model: Model[object, S]
+    part: slice
     first_label: int
 
 
@@ -73,125 +66,124 @@ class Problem:
     ----------
     dataset : Dataset
         The rows.
-    family : Family
-        Kind of the component densities.
     objective : Objective
         What is summed.
-    n_components : int
-        Number of components of all classes, which decides the size of chunks.
+    model : Model
+        A model like the ones to be assessed: of the same kind and size.
     workers : Workers
         Threads to run on.
+    learn_class_prior : bool
+        Whether class probabilities are learned, or kept as they are.
+
+    Attributes
+    ----------
+    class_weights : ndarray of shape (C,)
+        Sums of the sample weights of the rows of each class.
+    total_weight : float
+        Sum of all sample weights, those of unlabelled rows included.
     """
 
     def __init__(
         self,
         dataset: Dataset,
-        family: Family[Any, Any],
         objective: Objective,
-        n_components: int,
+        model: Model,
         workers: Workers,
+        learn_class_prior: bool = True,
     ) -> None:
-        self.dataset = dataset
         self.objective = objective
-        self._family = family
-        width = family.width(n_components, dataset.rows.observed)
-        self._chunks = list(_chunks(dataset, chunk_rows(width)))
-        self._tasks = _balanced_tasks(self._chunks)
-        small = dataset.n_rows * n_components * dataset.rows.real.shape[0] < _SMALL
-        self._workers = Workers(1) if small else workers
-        kept_width = family.kept_width(dataset.rows.observed)
-        keep = dataset.n_rows * kept_width * 8 <= _KEPT_BYTES
-        self._kept: list[Any] | None = [None] * len(self._chunks) if keep else None
+        self.learn_class_prior = learn_class_prior
+        self.total_weight = dataset.total_weight
+        self.class_weights = dataset.class_weights(model.n_classes)
+        self._dataset = dataset
+        # Chunks of a single label let rows of a class skip its rivals.
+        borders = (np.flatnonzero(np.diff(dataset.labels)) + 1).tolist()
+        self._rows = ChunkedRows(dataset.rows, model, workers, borders, keep=True)
+        self._label_of = [int(dataset.labels[chunk.start]) for chunk in self._rows.chunks]
 
     @property
-    def total_weight(self) -> float:
-        """Sum of the sample weights."""
-        return self.dataset.total_weight
+    def labelled_weight(self) -> float:
+        """Sum of the sample weights of the labelled rows."""
+        return float(self.class_weights.sum())
 
-    def assess(self, model: Mixture) -> Assessment:
-        """Sum the objective, and statistics weighted by its derivatives."""
-        total = self._nothing(model)
-        views = self._views(model)
-        for assessment in self._workers.map(
-            lambda task: self._run(task, model, views), self._tasks
-        ):
-            total.add(assessment)
-        return total
-
-    def _nothing(self, model: Mixture) -> Assessment:
-        n_components = model.n_components
-        statistics = MixtureStatistics(
-            np.zeros(n_components),
-            np.zeros(n_components),
-            model.family.zero_statistics(n_components),
+    def can_separate(self, model: Model) -> bool:
+        """Return whether the classes of a model can be maximised one by one."""
+        return (
+            (model.n_classes == 1 or model.classes_are_apart)
+            and not self.learn_class_prior
+            and not self.objective.needs_rivals
+            and UNLABELLED not in self._label_of
         )
-        return Assessment(np.zeros(len(self.objective.parts)), 0.0, statistics)
 
-    def _views(self, model: Mixture) -> dict[int, _View]:
+    def assess(
+        self, model: Model[object, S], classes: BoolArray | None = None
+    ) -> Assessment[S]:
+        """Sum the objective, and statistics weighted by its derivatives.
+
+        Parameters
+        ----------
+        model : Model
+            What is assessed.
+        classes : ndarray of bool, shape (C,), or None
+            Sum over the labelled rows of these classes only; None for all rows.
+        """
+        views = self._views(model)
+
+        def add_chunk(number: int, total: Assessment[S]) -> None:
+            label = self._label_of[number]
+            if classes is None or classes[label]:
+                self._add_chunk(number, views[label], total)
+
+        return self._rows.sum(add_chunk, lambda: self._nothing(model))
+
+    def _nothing(self, model: Model[object, S]) -> Assessment[S]:
+        return Assessment(
+            np.zeros(len(self.objective.parts)),
+            np.zeros(model.n_classes + 1),
+            0.0,
+            model.zero_statistics(),
+        )
+
+    def _views(self, model: Model[object, S]) -> dict[int, _View[S]]:
         """Return, for each label, the part of the model that its rows look at."""
-        everything = _View(model, slice(0, model.n_components), 0)
-        views = dict.fromkeys(range(-1, model.n_classes), everything)
-        if not self.objective.needs_rivals:
-            for label in range(model.n_classes):
-                own = slice(model.offsets[label], model.offsets[label + 1])
-                views[label] = _View(model.of_class(label), own, label)
+        everything = _View(model, slice(None), 0)
+        views = dict.fromkeys(self._label_of, everything)
+        if not self.objective.needs_rivals and model.offers("of_class"):
+            for label in views:
+                if label != UNLABELLED:
+                    own = model.of_class(label)
+                    views[label] = _View(own, model.part(label), label)
         return views
 
-    def _run(self, task: range, model: Mixture, views: dict[int, _View]) -> Assessment:
-        total = self._nothing(model)
-        for number in task:
-            view = views[int(self.dataset.labels[self._chunks[number].start])]
-            total.add(self._assess_chunk(number, view), view.components)
-        return total
-
-    def _assess_chunk(self, number: int, view: _View) -> Assessment:
-        chunk, model = self._chunks[number], view.model
-        labels = self.dataset.labels[chunk] - view.first_label
-        prepared = self._prepared(number)
-        evaluation = model.evaluate(prepared)
+    def _add_chunk(self, number: int, view: _View[S], total: Assessment[S]) -> None:
+        chunk = self._rows.chunks[number]
+        labels = self._dataset.labels[chunk]
+        evaluation = self._rows.evaluate(number, view.model)
         log_joint = evaluation.log_joint
-        values, weights = self.objective.values_and_weights(log_joint, labels)
-        missed = np.zeros(len(labels))
-        if self.objective.needs_rivals and labels[0] != UNLABELLED:
-            missed += log_joint.argmax(axis=0) != labels
-        if self.dataset.weights is not None:
-            values = values * self.dataset.weights[chunk]
-            weights = weights * self.dataset.weights[chunk]
-            missed *= self.dataset.weights[chunk]
-        spread = evaluation.spread(weights)
-        counts = np.dot(spread, np.ones(spread.shape[1]))
-        statistics = MixtureStatistics(
-            counts,
-            # Rows of one label: all weights of a component have the same sign.
-            np.maximum(counts, 0.0),
-            self._family.accumulate(prepared, model.components, spread, evaluation.notes),
+        values, weights = self.objective.values_and_weights(
+            log_joint, labels - view.first_label if view.first_label else labels
         )
-        return Assessment(values.sum(axis=1), float(missed.sum()), statistics)
+        is_wrong = np.zeros(len(labels))
+        if self.objective.needs_rivals:
+            is_wrong += (log_joint.argmax(axis=0) != labels) & (labels != UNLABELLED)
+        if self._dataset.weights is not None:
+            sample_weights = self._dataset.weights[chunk]
+            values = values * sample_weights
+            weights = weights * sample_weights
+            is_wrong *= sample_weights
+        parts = values.sum(axis=1)
+        total.parts += parts
+        total.by_class[self._label_of[number]] += parts.sum()
+        total.wrong += float(is_wrong.sum())
+        total.statistics.add(evaluation.statistics(weights), view.part)
 
-    def _prepared(self, number: int) -> Any:
-        if self._kept is not None and self._kept[number] is not None:
-            return self._kept[number]
-        prepared = self._family.prepare(self.dataset.rows[self._chunks[number]])
-        if self._kept is not None:
-            self._kept[number] = prepared
-        return prepared
-
-
-def _chunks(dataset: Dataset, n_rows: int) -> Iterator[slice]:
-    """Cut the rows of each label into nearly equal chunks."""
-    borders = np.flatnonzero(np.diff(dataset.labels)) + 1
-    edges = [0, *borders.tolist(), dataset.n_rows]
-    for start, stop in itertools.pairwise(edges):
-        pieces = -(-(stop - start) // n_rows)
-        cuts = np.linspace(start, stop, pieces + 1).astype(int)
-        for first, last in itertools.pairwise(cuts):
-            yield slice(int(first), int(last))
-
-
-def _balanced_tasks(chunks: list[slice]) -> list[range]:
-    """Group neighbouring chunks into tasks of about the same number of rows."""
-    ends = np.array([chunk.stop for chunk in chunks])
-    targets = np.linspace(0, ends[-1], _N_TASKS + 1)[1:]
-    cuts = np.unique(np.searchsorted(ends, targets) + 1)
-    edges = [0, *np.minimum(cuts, len(chunks)).tolist()]
-    return [range(a, b) for a, b in itertools.pairwise(edges) if b > a]
+    def sample(
+        self, label: int, n_rows: int, generator: np.random.Generator
+    ) -> tuple[Rows, FloatArray]:
+        """Draw rows of a class, or of all if it has none, with their weights."""
+        index: IntArray = np.flatnonzero(self._dataset.labels == label)
+        if len(index) == 0:
+            index = np.arange(self._dataset.n_rows)
+        if len(index) > n_rows:
+            index = np.sort(generator.choice(index, n_rows, replace=False))
+        return self._dataset.rows[index], self._dataset.filled_weights[index]

@@ -1,4 +1,4 @@
-"""Progress of long work, for whoever listens.
+"""Progress of long work, for callers that listen.
 
 Fits, searches and reports announce their steps. Nobody hears them without a listener:
 
@@ -10,6 +10,8 @@ Fits, searches and reports announce their steps. Nobody hears them without a lis
 ...     model = HybridMixtureClassifier().fit(*load_iris(return_X_y=True))
 >>> steps[-1].task, steps[-1].done <= steps[-1].total
 ('L-BFGS', True)
+
+The option ``verbose`` of the estimators is a listener that prints.
 """
 
 from __future__ import annotations
@@ -41,8 +43,10 @@ class Step(NamedTuple):
 
 
 Listener = Callable[[Step], None]
-# A listener belongs to whoever calls, not to the estimator, which is cloned and saved.
+# A listener belongs to the caller, not to the estimator, which is cloned and saved.
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+# A verbose estimator prints every so many steps.
+_PRINTED = 10
 
 
 @contextmanager
@@ -61,8 +65,33 @@ def listening(listener: Listener | None) -> Iterator[None]:
         _listener.reset(token)
 
 
+@contextmanager
+def printing(verbose: int) -> Iterator[None]:
+    """Print every tenth step and the last one, besides what is done already.
+
+    Parameters
+    ----------
+    verbose : int
+        0 changes nothing.
+    """
+    if not verbose:
+        yield
+        return
+    outer = _listener.get()
+
+    def listener(step: Step) -> None:
+        if step.done % _PRINTED == 0 or step.done == step.total:
+            note = f"  {step.note}" if step.note else ""
+            print(f"{step.task} {step.done}/{step.total}{note}", flush=True)
+        if outer is not None:
+            outer(step)
+
+    with listening(listener):
+        yield
+
+
 def announce(task: str, done: int, total: int, note: str = "") -> None:
-    """Tell the listener, if there is one, about a step."""
+    """Send a step to the listener, if there is one."""
     listener = _listener.get()
     if listener is not None:
         listener(Step(task, done, total, note))

@@ -1,18 +1,18 @@
-"""The command line as a whole: its commands, and what becomes of errors."""
+"""The command line as a whole: its commands, and what happens to errors."""
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
-from io import TextIOWrapper
 from typing import Annotated
 
 import typer
 
 import hybridmix
 from hybridmix.cli.commands import COMMANDS
-from hybridmix.cli.console import INTERRUPTED, report_error
+from hybridmix.cli.console import report_error
+from hybridmix.cli.interrupts import was_interrupted
+from hybridmix.cli.streams import BROKEN_PIPE, flush_results, use_utf8
 
 app = typer.Typer(
     name="hybridmix",
@@ -32,7 +32,7 @@ def root(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version.")
     ] = False,
-    debug: Annotated[  # noqa: ARG001 -- `run` looks for it, wherever it stands
+    debug: Annotated[  # noqa: ARG001 -- `run` looks for it, wherever it is
         bool, typer.Option("--debug", help="Show tracebacks of errors.")
     ] = False,
 ) -> None:
@@ -49,7 +49,7 @@ def run(arguments: Sequence[str]) -> int:
     Parameters
     ----------
     arguments : sequence of str
-        What stands behind ``hybridmix``. ``--debug`` may stand anywhere.
+        The words after ``hybridmix``. ``--debug`` may be anywhere among them.
 
     Returns
     -------
@@ -58,17 +58,22 @@ def run(arguments: Sequence[str]) -> int:
     """
     is_set = os.environ.get("HYBRIDMIX_DEBUG", "0") not in ("", "0")
     debug = is_set or "--debug" in arguments
-    if isinstance(sys.stdout, TextIOWrapper) and not sys.stdout.isatty():
-        # What programs read is the same everywhere.
-        sys.stdout.reconfigure(encoding="utf-8", newline="\n")
+    use_utf8()
     try:
         code = typer.main.get_command(app).main(
             args=[argument for argument in arguments if argument != "--debug"],
             prog_name="hybridmix",
             standalone_mode=False,
         )
+        flush_results()
+    except SystemExit as leaving:
+        # typer and rich leave when a pipe breaks, which is not an error.
+        is_pipe = isinstance(leaving.__context__, BrokenPipeError)
+        return BROKEN_PIPE if is_pipe else int(leaving.code or 0)
+    except BrokenPipeError:
+        return BROKEN_PIPE
     except Exception as error:
+        if was_interrupted():
+            raise
         return report_error(error, debug)
-    if code == INTERRUPTED:
-        print("hybridmix: interrupted", file=sys.stderr)
     return code or 0

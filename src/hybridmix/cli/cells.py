@@ -13,20 +13,22 @@ import pyarrow.compute as pc
 
 from hybridmix._typing import BoolArray, FloatArray
 
-# What stands for a missing value, after blanks at both ends are gone.
+# Cells that mean a missing value, without the blanks around them.
 MISSING = frozenset(
     ["", "?", "NA", "N/A", "n/a", "<NA>", "NaN", "nan", "null", "NULL", "None"]
 )
 Marks = frozenset[str]
 ALL = slice(None)
 TEXT_TYPES = ("string", "large_string", "string_view")
+# Fewer cells than this are read faster one by one than all at once.
+_FEW_CELLS = 200
 
 
 class CellError(ValueError):
-    """A cell that is no finite number; it knows its place within the column."""
+    """A cell that is not a finite number; it knows its place within the column."""
 
     def __init__(self, position: int, text: str) -> None:
-        super().__init__(f"{text!r} is no finite number.")
+        super().__init__(f"{text!r} is not a finite number.")
         self.position = position
         self.text = text
 
@@ -40,8 +42,8 @@ class Column(Protocol):
         """Return the cells as text without blanks around it, None where missing."""
         ...
 
-    def numbers(self, marks: Marks) -> FloatArray:
-        """Return the cells as numbers, NaN where missing."""
+    def numbers(self, marks: Marks, allow_infinite: bool = False) -> FloatArray:
+        """Return the cells as numbers, NaN where missing; others raise CellError."""
         ...
 
     def widened(self) -> Column:
@@ -76,10 +78,14 @@ class TextColumn:
         stripped = (cell.strip() for cell in self.cells)
         return [None if cell in marks else cell for cell in stripped]
 
-    def numbers(self, marks: Marks) -> FloatArray:
-        """Return the cells as numbers, NaN where missing."""
-        numbers = _plain_numbers(self.cells, marks) if self.decimal == "." else None
-        return _parsed(self.texts(marks), self.decimal) if numbers is None else numbers
+    def numbers(self, marks: Marks, allow_infinite: bool = False) -> FloatArray:
+        """Return the cells as numbers, NaN where missing; others raise CellError."""
+        numbers = None
+        if self.decimal == "." and len(self.cells) >= _FEW_CELLS:
+            numbers = _plain_numbers(self.cells, marks)
+        if numbers is None:
+            return _parsed(self.texts(marks), self.decimal, allow_infinite)
+        return numbers
 
     def widened(self) -> TextColumn:
         """Return the column: text has room for anything."""
@@ -128,14 +134,17 @@ class TypedColumn:
         stripped = (cell.strip() for cell in cells)
         return [None if cell in marks else cell for cell in stripped]
 
-    def numbers(self, marks: Marks) -> FloatArray:
-        """Return the cells as numbers, NaN where missing."""
+    def numbers(self, marks: Marks, allow_infinite: bool = False) -> FloatArray:
+        """Return the cells as numbers, NaN where missing; others raise CellError."""
         if kind_of_type(self.array.type) != "real":
-            return _parsed(self.texts(marks), ".")
+            return _parsed(self.texts(marks), ".", allow_infinite)
         array = pc.cast(self.array, pa.float64(), safe=False)
-        numbers = np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.float64)
+        numbers = np.array(array.to_numpy(zero_copy_only=False), dtype=np.float64)
+        if any(is_number(mark, allow_infinite=True) for mark in marks - MISSING):
+            holes = [text is None for text in self.texts(marks)]
+            numbers[np.array(holes, dtype=bool)] = np.nan
         infinite = np.flatnonzero(np.isinf(numbers)).tolist()
-        if infinite:
+        if infinite and not allow_infinite:
             raise CellError(infinite[0], str(numbers[infinite[0]]))
         return numbers
 
@@ -175,14 +184,24 @@ def kind_of_type(dtype: pa.DataType) -> str:
     return "other"
 
 
-def parse_number(text: str, decimal: str = ".") -> float:
-    """Read a finite number; Python's own underscores and infinities are none."""
+def parse_number(text: str, decimal: str = ".", allow_infinite: bool = False) -> float:
+    """Read a number; Python's own underscores are refused, and NaN."""
     if decimal != ".":
         text = text.replace(decimal, ".")
     number = float(text)
-    if "_" in text or not math.isfinite(number):
-        raise ValueError(f"{text!r} is no finite number.")
+    is_refused = math.isnan(number) or (math.isinf(number) and not allow_infinite)
+    if "_" in text or is_refused:
+        raise ValueError(f"{text!r} is not a finite number.")
     return number
+
+
+def is_number(text: str, decimal: str = ".", allow_infinite: bool = False) -> bool:
+    """Return whether a text is a number."""
+    try:
+        parse_number(text, decimal, allow_infinite)
+    except ValueError:
+        return False
+    return True
 
 
 def written_value(value: Any, decimal: str = ".", digits: int = 15) -> str:
@@ -216,12 +235,12 @@ def _plain_numbers(cells: list[str], marks: Marks) -> FloatArray | None:
     return numbers if np.isfinite(numbers).sum() == n_numbers else None
 
 
-def _parsed(texts: list[str | None], decimal: str) -> FloatArray:
+def _parsed(texts: list[str | None], decimal: str, allow_infinite: bool) -> FloatArray:
     numbers = np.full(len(texts), np.nan)
     for position, text in enumerate(texts):
         if text is not None:
             try:
-                numbers[position] = parse_number(text, decimal)
+                numbers[position] = parse_number(text, decimal, allow_infinite)
             except ValueError:
                 raise CellError(position, text) from None
     return numbers

@@ -1,4 +1,4 @@
-"""What the columns of a file are: real, categorical, or of no use."""
+"""What the columns of a file are: real, categorical, or not useful."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from hybridmix._typing import FloatArray
 from hybridmix.cli.cells import CellError, Column, Marks
-from hybridmix.cli.tables import Chunk, InputError, Table, as_option
+from hybridmix.cli.tables import Chunk, InputError, Table, as_option, not_a_number
 
 # Text with more values than this, and more than half as many as cells, names the rows.
 _MANY = 20
-# Nobody's categories are so many, and they need not be held to know it.
+# No column has this many categories, and they need not be held to know it.
 _TOO_MANY = 10_000
-# Whole numbers of at most so many values may be codes.
+# Whole numbers with at most this many values may be codes.
 _FEW = 10
-# Numbers with at most so many other values may have marks of missing values.
+# Up to this many other values among numbers may be marks of missing values.
 _FEW_STRAYS = 3
 _N_EXAMPLES = 3
 # How the reason of such a column ends.
@@ -42,7 +43,7 @@ class ColumnKind:
     name : str
         The column.
     kind : {"real", "categorical", "dropped", "target", "weight"}
-        What becomes of it.
+        How it is used.
     reason : str
         Why.
     examples : tuple of str
@@ -60,15 +61,17 @@ class ColumnKind:
 
 @dataclass
 class _Findings:
-    """What the rows so far tell about a column."""
+    """What the rows so far show about a column."""
 
     n_rows: int = 0
     n_missing: int = 0
     # In order of appearance; None when there are too many to hold.
     values: dict[str, None] | None = field(default_factory=dict)
     examples: tuple[str, ...] = ()
-    # Cells that are no numbers, up to the number that makes a column text.
+    # Cells that are not numbers, up to the number that makes a column text.
     strays: set[str] = field(default_factory=set)
+    # The first infinite number: its row, counted from 1, and its text.
+    infinite: tuple[int, str] | None = None
     is_whole: bool = True
     is_counter: bool = True
     is_date: bool = True
@@ -76,34 +79,44 @@ class _Findings:
     last: float = np.nan
 
     def add(self, column: Column, marks: Marks) -> None:
-        texts = [text for text in column.texts(marks) if text is not None]
-        self.n_rows += len(column)
-        self.n_missing += len(column) - len(texts)
+        cells = column.texts(marks)
+        texts = [text for text in cells if text is not None]
         if self.values is not None:
             self.values.update(dict.fromkeys(texts))
             self.examples = tuple(list(self.values)[:_N_EXAMPLES])
             self.values = self.values if len(self.values) <= _TOO_MANY else None
-        if self.is_mostly_number:
-            self._add_numbers(column, marks, texts)
+        numbers = self._numbers(column, marks)
+        if numbers is not None:
+            self._note_infinite(numbers, cells)
+            self.has_leading_zero |= any(map(_LEADING_ZERO.fullmatch, texts))
+            self._add_numbers(numbers[np.isfinite(numbers)])
         self.is_date = self.is_date and all(map(_DATE.fullmatch, texts))
+        self.n_rows += len(column)
+        self.n_missing += len(column) - len(texts)
 
-    def _add_numbers(self, column: Column, marks: Marks, texts: list[str]) -> None:
+    def _numbers(self, column: Column, marks: Marks) -> FloatArray | None:
+        """Return cells as numbers, NaN for strays; None if there are too many strays."""
         while self.is_mostly_number:
             try:
-                numbers = column.numbers(marks | self.strays)
-                break
+                return column.numbers(marks | self.strays, allow_infinite=True)
             except CellError as error:
                 self.strays.add(error.text)
-        else:
-            return
-        self.has_leading_zero |= any(map(_LEADING_ZERO.fullmatch, texts))
-        numbers = numbers[~np.isnan(numbers)]
+        return None
+
+    def _note_infinite(self, numbers: FloatArray, cells: list[str | None]) -> None:
+        is_infinite = np.isinf(numbers)
+        if self.infinite is None and is_infinite.any():
+            position = int(is_infinite.argmax())
+            self.infinite = (self.n_rows + position + 1, str(cells[position]))
+
+    def _add_numbers(self, numbers: FloatArray) -> None:
         if len(numbers) == 0:
             return
-        self.is_whole = self.is_whole and bool(np.all(numbers == np.floor(numbers)))
+        self.is_whole = self.is_whole and bool((numbers == np.floor(numbers)).all())
         before = numbers[0] - 1 if np.isnan(self.last) else self.last
-        steps = np.diff(numbers, prepend=before)
-        self.is_counter = self.is_counter and bool(np.all(steps == 1.0))
+        if self.is_counter:
+            steps = np.diff(numbers, prepend=before)
+            self.is_counter = bool(np.all(steps == 1.0))
         self.last = float(numbers[-1])
 
     @property
@@ -132,7 +145,7 @@ class _Findings:
 
 
 def is_identifying(n_values: int, n_cells: int) -> bool:
-    """Tell whether there are too many values for so many cells to be categories."""
+    """Return whether there are too many values among the cells to be categories."""
     return n_values > _MANY and n_values > n_cells / 2
 
 
@@ -159,19 +172,35 @@ def inferred_kinds(
     real, categorical, dropped : collection of str
         Columns whose kind is given.
     roles : dict of str to str or None
-        Columns that are no features: the target and the weight.
+        Columns that are not features: the target and the weight.
 
     Returns
     -------
     kinds : list of ColumnKind
         In the order of the file.
     """
-    given: dict[str, str] = dict(roles or {})
-    for kind, names in (
-        ("real", real),
-        ("categorical", categorical),
-        ("dropped", dropped),
-    ):
+    named = {"real": real, "categorical": categorical, "dropped": dropped}
+    given = _given_kinds(table, named, dict(roles or {}))
+    findings = {name: _Findings() for name in table.names}
+    for chunk in chunks:
+        for name, column in chunk.columns.items():
+            findings[name].add(column, marks)
+    kinds = [
+        _decided(name, findings[name], table.given_kind(name), given.get(name))
+        for name in table.names
+    ]
+    for kind in kinds:
+        infinite = findings[kind.name].infinite
+        if kind.kind == "real" and infinite is not None:
+            raise InputError(not_a_number(table, kind.name, *infinite))
+    return kinds
+
+
+def _given_kinds(
+    table: Table, named: dict[str, Collection[str]], given: dict[str, str]
+) -> dict[str, str]:
+    """Return the kinds that options name, by column."""
+    for kind, names in named.items():
         for name in names:
             table.check_column(name, f"--{'drop' if kind == 'dropped' else kind}")
             if name in given:
@@ -179,14 +208,7 @@ def inferred_kinds(
                     f"The column {name!r} cannot be {given[name]} and {kind} at once."
                 )
             given[name] = kind
-    findings = {name: _Findings() for name in table.names}
-    for chunk in chunks:
-        for name, column in chunk.columns.items():
-            findings[name].add(column, marks)
-    return [
-        _decided(name, findings[name], table.given_kind(name), given.get(name))
-        for name in table.names
-    ]
+    return given
 
 
 def _decided(

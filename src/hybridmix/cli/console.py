@@ -14,80 +14,84 @@ from typing import Any
 from rich.console import Console as RichConsole
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table as RichTable
+from rich.text import Text
 
+from hybridmix._text import json_safe, printable
 from hybridmix.cli.tables import Chunk
 from hybridmix.progress import Step, listening
-
-INTERRUPTED = 130
 
 
 class Console:
     """Talks to the user: results to stdout, all else to stderr.
 
+    Whatever is shown may hold text from files of unknown origin. Its control characters
+    are shown as escapes, and its brackets are not markup.
+
     Parameters
     ----------
     quiet : bool
-        Say nothing but errors and results.
+        Show results, warnings and errors only.
     as_json : bool
-        Print results as one JSON object, and say nothing else.
+        Print results as one JSON object; show warnings and errors otherwise.
     """
 
     def __init__(self, quiet: bool = False, as_json: bool = False) -> None:
         self.as_json = as_json
-        self._silent = quiet or as_json
-        self._screen = RichConsole(stderr=True, highlight=False)
+        self.is_silent = quiet or as_json
+        self._screen = RichConsole(stderr=True, highlight=False, markup=False)
         self._told: set[str] = set()
 
     def note(self, text: str) -> None:
-        """Tell something that is good to know."""
-        if not self._silent:
-            print(text, file=sys.stderr)
+        """Say something that is good to know."""
+        if not self.is_silent:
+            print(printable(text), file=sys.stderr)
 
     def note_table(self, table: RichTable) -> None:
         """Show a table that is good to know."""
-        if not self._silent:
+        if not self.is_silent:
             self._screen.print(table)
 
     def warn(self, text: str) -> None:
-        """Warn, once for every sort of warning."""
-        # What stands before the colon says what happened, the rest where.
+        """Warn about what changes the result, once for every sort of warning."""
+        # The part before the colon says what happened, the rest where.
         sort = text.partition(":")[0]
-        if not self._silent and sort not in self._told:
+        if sort not in self._told:
             self._told.add(sort)
             print(f"hybridmix: warning: {one_line(text)}", file=sys.stderr)
 
-    def result(self, values: dict[str, Any], *shown: Any) -> None:
+    def result(self, values: dict[str, Any], *shown: RichTable | Text | str) -> None:
         """Print a result: as JSON, or in the form for the screen."""
         if self.as_json:
-            print(json.dumps(without_nan(values), ensure_ascii=False, default=str))
+            text = json.dumps(without_nan(values), ensure_ascii=False, default=str)
+            print(json_safe(text))
             return
-        screen = RichConsole(highlight=False)
+        screen = RichConsole(highlight=False, markup=False)
         for part in shown:
-            screen.print(part)
+            screen.print(printable(part) if isinstance(part, str) else part)
 
     @contextmanager
     def progress(self) -> Iterator[None]:
         """Show a bar for every task that the library announces."""
-        if self._silent or not self._screen.is_terminal:
+        if self.is_silent or not self._screen.is_terminal:
             yield
             return
         tasks: dict[str, TaskID] = {}
         columns = (
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
-            TextColumn("{task.completed}/{task.total} {task.fields[note]}"),
+            TextColumn("{task.completed}/{task.total} {task.fields[note]}", markup=False),
             TimeElapsedColumn(),
         )
         with Progress(*columns, console=self._screen, transient=True) as bars:
 
             def show(step: Step) -> None:
                 if step.task not in tasks:
-                    tasks[step.task] = bars.add_task(step.task, note="")
+                    tasks[step.task] = bars.add_task(printable(step.task), note="")
                 bars.update(
                     tasks[step.task],
                     completed=step.done,
                     total=step.total,
-                    note=step.note,
+                    note=printable(step.note),
                 )
 
             with listening(show):
@@ -95,7 +99,7 @@ class Console:
 
     def track(self, chunks: Iterable[Chunk], task: str) -> Iterator[Chunk]:
         """Pass chunks on, with a bar for the part of the file that is read."""
-        if self._silent or not self._screen.is_terminal:
+        if self.is_silent or not self._screen.is_terminal:
             yield from chunks
             return
         columns = (
@@ -121,7 +125,7 @@ def talking(quiet: bool = False, as_json: bool = False) -> Iterator[Console]:
         console.warn(str(message))
 
     with warnings.catch_warnings():
-        # Warnings of other sorts are for those who write programs.
+        # Warnings of other sorts are for people who write programs.
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = show
@@ -129,9 +133,10 @@ def talking(quiet: bool = False, as_json: bool = False) -> Iterator[Console]:
 
 
 def report_error(error: Exception, debug: bool) -> int:
-    """Print an error in one line; return the exit code."""
+    """Print an error in one line, and return the exit code."""
     if debug:
-        traceback.print_exception(error)
+        lines = "".join(traceback.format_exception(error))
+        print(printable(lines, keep="\n"), end="", file=sys.stderr)
     line, code = _described(error)
     print(f"hybridmix: error: {one_line(line)}", file=sys.stderr)
     return code
@@ -161,8 +166,8 @@ def _described(error: Exception) -> tuple[str, int]:
 
 
 def one_line(text: str) -> str:
-    """Join the lines of a text."""
-    return " ".join(text.split())
+    """Join the lines of a text, and show other control characters as escapes."""
+    return printable(" ".join(text.split()))
 
 
 def without_nan(value: Any) -> Any:

@@ -25,7 +25,7 @@ import numpy as np
 import hybridmix
 from hybridmix.cli.models import Model
 from hybridmix.data.holes import punch_holes, random_holes
-from hybridmix.estimators.typicality import LOG_RARE
+from hybridmix.models.typicality import LOG_RARE
 from hybridmix.progress import announce, listening
 
 TARGET = "diagnosis"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,20 +9,23 @@ import numpy as np
 
 import hybridmix
 from hybridmix._typing import FloatArray
-from hybridmix.cli.cells import MISSING, Marks, parse_number
-from hybridmix.cli.columns import ColumnKind, inferred_kinds, is_identifying
+from hybridmix.cli.cells import MISSING, Marks, is_number
+from hybridmix.cli.columns import ColumnKind, inferred_kinds
 from hybridmix.cli.console import Console
-from hybridmix.cli.models import Model, as_frame, numbers_of, without_mark
+from hybridmix.cli.interrupts import stop_if_interrupted
+from hybridmix.cli.labels import training_labels
+from hybridmix.cli.models import Model, as_frame, numbers_of
 from hybridmix.cli.tables import CHUNK_ROWS, InputError, Table
 
-# Numbers of components that BIC chooses from where no label tells more.
+# Numbers of components that BIC chooses from when there are no labels.
 COMPONENTS = (1, 2, 4, 8)
-_WHOLE = re.compile(r"(-?(?:0|[1-9]\d*))(?:\.0*)?")
+# Columns that are left out and named one by one.
+_NAMED = 8
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How to read the table of a fit: what the options tell about its columns."""
+    """How to read the table of a fit: what the options say about its columns."""
 
     real: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
@@ -63,8 +65,8 @@ class Training:
 
 def read_training(table: Table, reading: Reading, console: Console) -> Training:
     """Read a whole table, with the kinds that its columns seem to have."""
-    if all(_is_number(name) for name in table.names):
-        console.warn(f"All names in {table.path} are numbers: has it no header?")
+    if all(is_number(name, allow_infinite=True) for name in table.names):
+        console.warn(f"All names in {table.path} are numbers: does it lack a header?")
     kinds = inferred_kinds(
         table,
         console.track(table.chunks(CHUNK_ROWS), "looking at columns"),
@@ -85,7 +87,13 @@ def read_training(table: Table, reading: Reading, console: Console) -> Training:
     )
     labels = weights = None
     if reading.target is not None:
-        labels = _labels(columns[reading.target], reading)
+        labels = training_labels(
+            columns[reading.target],
+            reading.target,
+            reading.unlabelled,
+            table.decimal,
+            console,
+        )
     if reading.weight is not None:
         weights = columns[reading.weight]
         if np.isnan(weights).any():
@@ -94,16 +102,8 @@ def read_training(table: Table, reading: Reading, console: Console) -> Training:
     return Training(kinds, frame, labels, weights)
 
 
-def _is_number(text: str) -> bool:
-    try:
-        parse_number(text)
-    except ValueError:
-        return False
-    return True
-
-
 def _roles(table: Table, reading: Reading) -> dict[str, str]:
-    """Return the columns that are no features."""
+    """Return the columns that are not features."""
     roles = {}
     for name, role in ((reading.target, "target"), (reading.weight, "weight")):
         if name is not None:
@@ -119,38 +119,17 @@ def _read_columns(
     parts: dict[str, list[Any]] = {
         kind.name: [] for kind in kinds if kind.kind != "dropped"
     }
-    is_number = {kind.name: kind.kind in ("real", "weight") for kind in kinds}
+    is_real = {kind.name: kind.kind in ("real", "weight") for kind in kinds}
     for chunk in console.track(table.chunks(CHUNK_ROWS), "reading"):
         for name, part in parts.items():
-            if is_number[name]:
+            if is_real[name]:
                 part.append(numbers_of(table, chunk, name, marks))
             else:
                 part.extend(chunk.columns[name].texts(marks))
     return {
-        name: np.concatenate(part) if is_number[name] else part
+        name: np.concatenate(part) if is_real[name] else part
         for name, part in parts.items()
     }
-
-
-def _labels(texts: list[str | None], reading: Reading) -> np.ndarray:
-    """Return the labels of rows: whole numbers if all are, else text; None if missing."""
-    texts = without_mark(texts, reading.unlabelled)
-    known = [text for text in texts if text is not None]
-    if not known:
-        raise InputError(f"--target {reading.target}: no row has a label.")
-    if is_identifying(len(set(known)), len(known)):
-        raise InputError(
-            f"--target {reading.target}: {len(set(known))} different labels in "
-            f"{len(known)} rows are no classes. Group them first, or name another column."
-        )
-    labels = np.empty(len(texts), dtype=object)
-    whole = {text: _WHOLE.fullmatch(text) for text in set(known)}
-    if all(whole.values()):
-        worth = {text: int(found[1]) for text, found in whole.items() if found}
-        labels[:] = [None if text is None else worth[text] for text in texts]
-    else:
-        labels[:] = texts
-    return labels
 
 
 @dataclass(frozen=True)
@@ -246,10 +225,20 @@ def fit_to_itself(
 ) -> Model:
     """Fit an estimator without labels to the table that it will be applied to."""
     training = read_training(table, reading, console)
-    for kind in training.kinds:
-        if kind.kind == "dropped" and kind.name not in reading.drop:
-            console.note(f"column {kind.name!r} is left out: {kind.reason}")
-    return training.model(fit(estimator, training, console), reading)
+    warn_of_dropped(training.kinds, reading, console)
+    fitted = fit(estimator, training, console)
+    # The result of half a fit would look like any other.
+    stop_if_interrupted()
+    return training.model(fitted, reading)
+
+
+def warn_of_dropped(kinds: list[ColumnKind], reading: Reading, console: Console) -> None:
+    """Name the columns that are left out although no option says so."""
+    dropped = [k for k in kinds if k.kind == "dropped" and k.name not in reading.drop]
+    for kind in dropped[:_NAMED]:
+        console.warn(f"column {kind.name!r} is left out: {kind.reason}")
+    if len(dropped) > _NAMED:
+        console.warn(f"{len(dropped) - _NAMED} more columns are left out")
 
 
 def parse_components(text: str | None) -> tuple[int, ...] | None:

@@ -78,14 +78,14 @@ TestTarget = Annotated[
     typer.Option(
         "--target",
         "-t",
-        help="Column of the labels, if it is not that of training.",
+        help="Column of the labels, if it is not the one of training.",
         metavar="NAME",
     ),
 ]
 Unlabelled = Annotated[
     str | None,
     typer.Option(
-        help="Label that stands for no label, such as -1, beside missing cells.",
+        help="Label that means no label, such as -1, in addition to missing cells.",
         metavar="TEXT",
     ),
 ]
@@ -95,7 +95,7 @@ Weight = Annotated[
 Categorical = Annotated[
     list[str] | None,
     typer.Option(
-        help="Columns to take for categorical: A,B.",
+        help="Columns to treat as categorical: A,B.",
         metavar="NAMES",
         rich_help_panel=_COLUMNS,
     ),
@@ -103,7 +103,7 @@ Categorical = Annotated[
 Real = Annotated[
     list[str] | None,
     typer.Option(
-        help="Columns to take for real: A,B.", metavar="NAMES", rich_help_panel=_COLUMNS
+        help="Columns to treat as real: A,B.", metavar="NAMES", rich_help_panel=_COLUMNS
     ),
 ]
 Drop = Annotated[
@@ -118,7 +118,7 @@ MissingMarks = Annotated[
     list[str] | None,
     typer.Option(
         "--na",
-        help="Further cells that are missing, beside empty ones, NA, NaN, ? and null.",
+        help="More cells that are missing, besides empty ones, NA, NaN, ? and null.",
         metavar="TEXTS",
         rich_help_panel=_COLUMNS,
     ),
@@ -127,8 +127,15 @@ AllowMissing = Annotated[
     bool,
     typer.Option(
         "--allow-missing",
-        help="Take columns that the table lacks for missing in all rows.",
+        help="Treat columns that the table lacks as missing in all rows.",
         rich_help_panel=_COLUMNS,
+    ),
+]
+EscapeFormulas = Annotated[
+    bool,
+    typer.Option(
+        "--escape-formulas",
+        help="Put an apostrophe before text that spreadsheets would run as a formula.",
     ),
 ]
 Components = Annotated[
@@ -169,17 +176,17 @@ Tune = Annotated[
     bool,
     typer.Option(
         "--tune",
-        help="Choose components, covariance and tradeoff by cross-validation, as far as "
-        "they are not given.",
+        help="Choose components, covariance and tradeoff by cross-validation, except "
+        "those that are given.",
         rich_help_panel=_MODEL,
     ),
 ]
-Seed = Annotated[int, typer.Option(help="Seed of all that is random.")]
+Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
 Jobs = Annotated[int | None, typer.Option(help="Threads; processes with --tune.")]
-ChunkRows = Annotated[int, typer.Option(min=1, help="Rows that are in memory at a time.")]
+ChunkRows = Annotated[int, typer.Option(min=1, help="Rows to hold in memory at a time.")]
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print the result as one JSON object.")
 ]
 Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Say nothing but errors and results.")
+    bool, typer.Option("--quiet", "-q", help="Show results, warnings and errors only.")
 ]

@@ -19,8 +19,8 @@ from hybridmix.cli.workflow import split
 from hybridmix.cli.writing import Write, writing
 from hybridmix.data import UNLABELLED
 from hybridmix.data.fingerprint import Fingerprint, Overlap
-from hybridmix.estimators.typicality import LOG_RARE
 from hybridmix.metrics import RankCounts, ScoreSums
+from hybridmix.models.typicality import LOG_RARE
 from hybridmix.tasks import Provenance, looked_up, task_of
 
 Columns = dict[str, Column]
@@ -33,9 +33,12 @@ _KEYS = {
 }
 
 
-def writing_like(matching: Matching, output: Path) -> AbstractContextManager[Write]:
+def writing_like(
+    matching: Matching, output: Path, escape_formulas: bool
+) -> AbstractContextManager[Write]:
     """Open a table for the rows of another one, with further columns."""
-    return writing(output, matching.table, matching.numeric, matching.model.marks)
+    table, marks = matching.table, matching.model.marks
+    return writing(output, table, matching.numeric, marks, escape_formulas)
 
 
 # Predictions --------------------------------------------------------------------------
@@ -146,13 +149,12 @@ def level_of(
 
 
 def write_flags(
-    matching: Matching, chunk_rows: int, scores: FloatArray, level: float, output: Path
+    matching: Matching, chunk_rows: int, scores: FloatArray, level: float, write: Write
 ) -> None:
     """Write a table with the typicalities of its rows, and flags."""
-    with writing_like(matching, output) as write:
-        for chunk in matching.table.chunks(chunk_rows):
-            part = scores[chunk.start : chunk.start + chunk.n_rows]
-            write(joined(chunk.columns, _flags(part, level)))
+    for chunk in matching.table.chunks(chunk_rows):
+        part = scores[chunk.start : chunk.start + chunk.n_rows]
+        write(joined(chunk.columns, _flags(part, level)))
 
 
 def _flags(typicality: FloatArray, level: float) -> Columns:

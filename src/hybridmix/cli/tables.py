@@ -28,14 +28,14 @@ TEXT_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 TYPED_SUFFIXES = (".parquet", ".feather")
 _SEPARATORS = ",;\t|"
 CHUNK_ROWS = 20_000
-# Lines of a file that tell how it writes fractions.
+# Lines of a file that show how it writes fractions.
 _SNIFFED_LINES = 200
 # Cells of text may be as long as a book; csv's own limit is that of a chapter.
 csv.field_size_limit(2**27)
 
 
 class InputError(ValueError):
-    """A file, a column or an option that cannot be used; one line tells why."""
+    """A file, a column or an option that cannot be used; one line says why."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,7 @@ class Table(ABC):
         repeated = [name for name, n in Counter(self.names).items() if n > 1]
         if repeated:
             raise InputError(
-                f"{path} has several columns of the name {repeated[0]!r}; rename all but "
-                "one."
+                f"{path} has several columns named {repeated[0]!r}; rename all but one."
             )
 
     @abstractmethod
@@ -94,10 +93,10 @@ class Table(ABC):
 
     @abstractmethod
     def _read_chunks(self, n_rows: int) -> Iterator[Chunk]:
-        """Read the rows, so many at a time; nothing if there are none."""
+        """Read the rows, at most `n_rows` at a time; nothing if there are none."""
 
     def chunks(self, n_rows: int) -> Iterator[Chunk]:
-        """Read the rows, so many at a time."""
+        """Read the rows, at most `n_rows` at a time."""
         is_empty = True
         for chunk in self._read_chunks(n_rows):
             is_empty = False
@@ -106,7 +105,7 @@ class Table(ABC):
             raise InputError(f"{self.path} has no rows below its header.")
 
     def given_kind(self, name: str) -> str | None:
-        """Return the kind of a column if the format tells it."""
+        """Return the kind of a column if the format knows it."""
         return None
 
     @cached_property
@@ -190,7 +189,9 @@ class TextTable(Table):
             line = 1 if reader is None else reader.line_num
             raise InputError(f"{self.path}, line {line}: {error}.") from error
         except (EOFError, gzip.BadGzipFile) as error:
-            raise InputError(f"{self.path} is no whole gzip file: {error}") from error
+            raise InputError(
+                f"{self.path} is not a complete gzip file: {error}"
+            ) from error
 
 
 class TypedTable(Table):
@@ -208,7 +209,7 @@ class TypedTable(Table):
         return list(self._schema().names)
 
     def given_kind(self, name: str) -> str | None:
-        """Return the kind that the type of a column tells."""
+        """Return the kind that the type of a column implies."""
         dtype = self._types[name]
         if pa.types.is_dictionary(dtype):
             dtype = dtype.value_type
@@ -263,7 +264,7 @@ class TypedTable(Table):
             yield
         except pa.ArrowInvalid as error:
             kind = self.path.suffix.lstrip(".")
-            raise InputError(f"{self.path} is no {kind} file: {error}") from error
+            raise InputError(f"{self.path} is not a {kind} file: {error}") from error
 
 
 def open_table(path: Path) -> Table:
@@ -283,14 +284,14 @@ def open_table(path: Path) -> Table:
 
 
 def is_tabbed(path: Path) -> bool:
-    """Tell whether the name of a file says that tabs separate its cells."""
+    """Return whether the name of a file says that tabs separate its cells."""
     return path.name.lower().endswith((".tsv", ".tsv.gz"))
 
 
 def unknown_format(path: Path) -> str:
     """Say which formats there are."""
     known = ", ".join(TEXT_SUFFIXES + TYPED_SUFFIXES)
-    return f"{path}: the format is told by the suffix, which must be one of {known}."
+    return f"{path}: the suffix names the format, and must be one of {known}."
 
 
 def as_option(text: str) -> str:
@@ -310,11 +311,19 @@ def no_column(name: str, names: list[str], where: Any) -> str:
     return f"{where} has no column {name!r}. {hint}"
 
 
+def not_a_number(table: Table, name: str, row: int, text: str) -> str:
+    """Say which cell of a real column is not a finite number, and what can be done."""
+    return (
+        f"{table.path}: column {name!r} is real, but row {row} has {text!r}, which is "
+        f"not a finite number. If it means a missing value: --na {as_option(text)}."
+    )
+
+
 def _transposed(rows: Iterator[list[str]], n_rows: int) -> list[list[str]]:
     """Read some rows, and return their columns.
 
-    So many new lists call the garbage collector again and again. It finds nothing, and
-    takes more time than the reading, so it waits.
+    The many new lists would call the garbage collector again and again. It finds nothing
+    and takes more time than the reading, so it waits.
     """
     was_enabled = gc.isenabled()
     gc.disable()

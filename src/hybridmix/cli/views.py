@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -11,6 +12,7 @@ from rich import box
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from hybridmix._text import printable
 from hybridmix._typing import FloatArray
 from hybridmix.cli.columns import ColumnKind
 from hybridmix.cli.models import Model
@@ -18,6 +20,8 @@ from hybridmix.cli.results import WorstRow
 
 _SHOWN_COLUMNS = 3
 _SHOWN_CATEGORIES = 6
+# Longer lists of columns are cut: they take minutes to lay out, and nobody reads them.
+SHOWN_ROWS = 100
 # A matrix of more classes is too wide for a screen.
 _SHOWN_CLASSES = 8
 # More in the names of classes, and columns get numbers instead.
@@ -28,19 +32,19 @@ _LONGEST = 30
 def grid(
     header: Sequence[str], rows: Iterable[Sequence[Any]], right: Collection[str] = ()
 ) -> RichTable:
-    """Return a plain table, with some columns to the right."""
+    """Return a plain table, with some columns to the right; cells may hold anything."""
     table = RichTable(box=box.SIMPLE_HEAD)
     for name in header:
         is_right = name in right
         table.add_column(
-            Text(name),
+            Text(printable(name)),
             justify="right" if is_right else "left",
             no_wrap=is_right,
             overflow="fold",
         )
     for row in rows:
-        # Cells are data: brackets in them are no markup.
-        table.add_row(*(Text(str(cell)) for cell in row))
+        # Cells are data: brackets in them are not markup.
+        table.add_row(*(Text(printable(str(cell))) for cell in row))
     return table
 
 
@@ -54,10 +58,20 @@ def column_table(kinds: Sequence[ColumnKind]) -> RichTable:
             ", ".join(map(_excerpt, kind.examples)),
             f"{100 * kind.missing:.1f} %" if kind.missing else "",
         )
-        for kind in kinds
+        for kind in kinds[:SHOWN_ROWS]
     ]
     header = ("column", "type", "why", "examples", "missing")
-    return grid(header, rows, right=("missing",))
+    return _counted(grid(header, rows, right=("missing",)), [kind.kind for kind in kinds])
+
+
+def _counted(table: RichTable, kinds: Sequence[str]) -> RichTable:
+    """Say below a table of columns which of them it does not show."""
+    left = Counter(kinds[SHOWN_ROWS:])
+    if left:
+        parts = ", ".join(f"{n} {kind}" for kind, n in left.items())
+        table.caption = f"and {left.total()} more columns: {parts}"
+        table.caption_justify = "left"
+    return table
 
 
 def evaluation(values: dict[str, Any]) -> list[Any]:
@@ -170,17 +184,17 @@ def described(model: Model) -> dict[str, Any]:
 
 
 def inspection(values: dict[str, Any]) -> list[Any]:
-    """Show what `described` tells."""
+    """Show what `described` returns."""
     options = ", ".join(f"{name}={value!r}" for name, value in values["options"].items())
     lines = [f"{values['class']}({options})"]
     lines += [f"{n}: {values[n]}" for n in ("target", "weight") if values[n] is not None]
     if values["dropped"]:
-        lines.append(f"dropped: {', '.join(values['dropped'])}")
+        lines.append(f"dropped: {_shortened(values['dropped'], SHOWN_ROWS)}")
     written = ", ".join(f"{name} {text}" for name, text in values["versions"].items())
     lines.append(f"written by {written}")
     columns = [
         (column["name"], column["type"], _shortened(column["categories"]))
-        for column in values["columns"]
+        for column in values["columns"][:SHOWN_ROWS]
     ]
     if "classes" in values:
         shares = [
@@ -192,7 +206,8 @@ def inspection(values: dict[str, Any]) -> list[Any]:
         rows = [(k, f"{share:.3f}") for k, share in enumerate(values["components"])]
         groups = grid(("component", "share"), rows, right=("share",))
     table = grid(("column", "type", "categories"), columns)
-    return [*map(Text, lines), table, groups]
+    _counted(table, [column["type"] for column in values["columns"]])
+    return [*lines, table, groups]
 
 
 def _excerpt(text: str) -> str:
@@ -201,9 +216,9 @@ def _excerpt(text: str) -> str:
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 3]}..."
 
 
-def _shortened(values: Sequence[Any]) -> str:
-    more = f", ... ({len(values)})" if len(values) > _SHOWN_CATEGORIES else ""
-    return ", ".join(map(str, values[:_SHOWN_CATEGORIES])) + more
+def _shortened(values: Sequence[Any], most: int = _SHOWN_CATEGORIES) -> str:
+    more = f", ... ({len(values)})" if len(values) > most else ""
+    return ", ".join(map(str, values[:most])) + more
 
 
 def _shares(mixing: np.ndarray) -> str:

@@ -6,8 +6,9 @@ import csv
 import gzip
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
@@ -15,7 +16,10 @@ from typing import Any, BinaryIO, TextIO, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hybridmix.cli.cells import MISSING, Column, Marks
+from hybridmix._text import printable
+from hybridmix._writing import replacing
+from hybridmix.cli.cells import MISSING, Column, Marks, is_number
+from hybridmix.cli.streams import flush_results
 from hybridmix.cli.tables import (
     TEXT_SUFFIXES,
     TYPED_SUFFIXES,
@@ -24,21 +28,42 @@ from hybridmix.cli.tables import (
     is_tabbed,
     unknown_format,
 )
-from hybridmix.io import replacing
 
 STDOUT = Path("-")
 Columns = dict[str, Column]
 Write = Callable[[Columns], None]
+# Spreadsheets run cells that begin with these (the last four are full-width forms).
+_FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 
 
-def check_output(path: Path, *inputs: Path, is_table: bool = True) -> None:
+def check_output(
+    path: Path, *inputs: Path, is_table: bool = True, escape_formulas: bool = False
+) -> None:
     """Refuse, before any work, an output that cannot be written."""
     if path == STDOUT and is_table:
         return
-    if is_table and not path.name.lower().endswith(TEXT_SUFFIXES + TYPED_SUFFIXES):
-        raise InputError(unknown_format(path))
     if path == STDOUT:
         raise InputError("-o -: only tables go to stdout; name a file.")
+    if is_table:
+        _check_format(path, escape_formulas)
+    _check_place(path)
+    for given in inputs:
+        if path.exists() and given.exists() and path.samefile(given):
+            raise InputError(f"-o {path} would replace what is read; name another file.")
+
+
+def _check_format(path: Path, escape_formulas: bool) -> None:
+    name = path.name.lower()
+    if not name.endswith(TEXT_SUFFIXES + TYPED_SUFFIXES):
+        raise InputError(unknown_format(path))
+    if escape_formulas and name.endswith(TYPED_SUFFIXES):
+        raise InputError(
+            f"--escape-formulas is for CSV and TSV files; {path} keeps text apart from "
+            "formulas."
+        )
+
+
+def _check_place(path: Path) -> None:
     if path.is_dir():
         raise InputError(f"{path} is a folder; name a file.")
     if path.exists() and not path.is_file():
@@ -48,9 +73,6 @@ def check_output(path: Path, *inputs: Path, is_table: bool = True) -> None:
         raise InputError(f"{path}: there is no folder {folder}.")
     if not os.access(folder, os.W_OK):
         raise InputError(f"{path}: no permission to write to {folder}.")
-    for given in inputs:
-        if path.exists() and given.exists() and path.samefile(given):
-            raise InputError(f"-o {path} would replace what is read; name another file.")
 
 
 @contextmanager
@@ -59,33 +81,39 @@ def writing(
     like: Table | None = None,
     numeric: Collection[str] = (),
     marks: Marks = MISSING,
+    escape_formulas: bool = False,
 ) -> Iterator[Write]:
     """Open a file for columns of rows.
 
     Parameters
     ----------
     path : Path
-        The file; its suffix tells the format. ``-`` is CSV on stdout.
+        The file; its suffix names the format. ``-`` is CSV on stdout.
     like : Table or None
         The table that the rows come from, which text files resemble.
     numeric : collection of str
         Columns of text that typed files hold as numbers.
     marks : frozenset of str
         Missing values of text that typed files hold as null.
+    escape_formulas : bool
+        Put an apostrophe before text that spreadsheets would take for a formula.
 
     Yields
     ------
     write : callable
         Takes the columns of some rows.
     """
+    layout = _Layout(
+        _separator(path, like), "." if like is None else like.decimal, escape_formulas
+    )
     if path == STDOUT:
-        yield _text_writer(sys.stdout, _separator(path, like), like)
-        sys.stdout.flush()
+        yield _text_writer(sys.stdout, layout)
+        flush_results()
         return
     with replacing(path) as stream:
         if path.name.lower().endswith(TEXT_SUFFIXES):
             with _text_stream(path, stream) as text:
-                yield _text_writer(text, _separator(path, like), like)
+                yield _text_writer(text, layout)
         else:
             with _typed_writer(path, stream, numeric, marks) as write:
                 yield write
@@ -105,7 +133,7 @@ def _text_stream(path: Path, stream: BinaryIO) -> Iterator[TextIO]:
     try:
         yield text
     finally:
-        # The stream is closed by those who opened it.
+        # The stream is closed where it was opened.
         text.detach()
 
 
@@ -119,17 +147,38 @@ def _separator(path: Path, like: Table | None) -> str:
     return like.separator
 
 
-def _text_writer(stream: TextIO, separator: str, like: Table | None) -> Write:
-    writer = csv.writer(stream, delimiter=separator, lineterminator="\n")
-    decimal = "." if like is None else like.decimal
+@dataclass(frozen=True)
+class _Layout:
+    """How a text file writes cells."""
+
+    separator: str
+    decimal: str
+    escape_formulas: bool
+
+    def changed(self, cells: Iterable[str], is_screen: bool) -> Iterable[str]:
+        """Return cells that neither spreadsheets nor terminals obey."""
+        if self.escape_formulas:
+            cells = [f"'{cell}" if self._is_formula(cell) else cell for cell in cells]
+        return [printable(cell, keep="\n") for cell in cells] if is_screen else cells
+
+    def _is_formula(self, cell: str) -> bool:
+        return cell.startswith(_FORMULA) and not is_number(cell, self.decimal, True)
+
+
+def _text_writer(stream: TextIO, layout: _Layout) -> Write:
+    writer = csv.writer(stream, delimiter=layout.separator, lineterminator="\n")
+    is_screen = stream.isatty()
     has_header = False
 
     def write(columns: Columns) -> None:
         nonlocal has_header
         if not has_header:
-            writer.writerow(columns)
+            writer.writerow(layout.changed(columns, is_screen))
             has_header = True
-        cells = [column.written(decimal) for column in columns.values()]
+        cells = [
+            layout.changed(column.written(layout.decimal), is_screen)
+            for column in columns.values()
+        ]
         writer.writerows(zip(*cells, strict=True))
 
     return write

@@ -2,7 +2,7 @@
 
 from hybridmix.data.labels import encode_labels, number_labels
 from hybridmix.data.rows import MISSING_CODE, UNLABELLED, Dataset, Rows
-from hybridmix.data.table import Schema, Table, read_table
+from hybridmix.data.table import Schema, Table, read_table, read_training_table
 
 __all__ = [
     "MISSING_CODE",
@@ -14,4 +14,5 @@ __all__ = [
     "encode_labels",
     "number_labels",
     "read_table",
+    "read_training_table",
 ]

@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from hybridmix._typing import BoolArray, IntArray
-from hybridmix.data.columns import is_missing
+from hybridmix.data.columns import as_frame, is_missing
 from hybridmix.data.rows import UNLABELLED
 
 
@@ -35,23 +35,21 @@ def encode_labels(y: Any, unlabelled: Any = -1) -> tuple[np.ndarray, IntArray]:
     labels = as_labels(y)
     if labels.dtype.kind == "f" and np.isinf(labels).any():
         raise ValueError("Input y contains infinity.")
+    is_missing_label = _unlabelled_rows(labels, None)
     is_unlabelled = _unlabelled_rows(labels, unlabelled)
-    if unlabelled == -1 and set(np.unique(labels[~is_unlabelled]).tolist()) == {1}:
-        if np.any(is_unlabelled & ~_unlabelled_rows(labels, None)):
+    known = _known_labels(labels, is_unlabelled)
+    if unlabelled == -1 and set(np.unique(known).tolist()) == {1}:
+        if np.any(is_unlabelled & ~is_missing_label):
             warnings.warn(
                 "y holds only -1 and 1, which are taken for two classes. Pass "
                 "unlabelled=None if they are, to silence this warning.",
                 UserWarning,
                 stacklevel=3,
             )
-        is_unlabelled = _unlabelled_rows(labels, None)
-    known = labels[~is_unlabelled]
+        is_unlabelled = is_missing_label
+        known = _known_labels(labels, is_unlabelled)
     if len(known) == 0:
         raise ValueError("y has no label: every row is marked as unlabelled.")
-    if known.dtype.kind == "O" and all(isinstance(v, str) for v in known):
-        known = known.astype(str)
-    elif known.dtype.kind == "O":
-        known = np.array(known.tolist())
     check_classification_targets(known)
     classes, numbers = np.unique(known, return_inverse=True)
     if classes.dtype.kind == "f" and np.all(classes == classes.astype(int)):
@@ -81,9 +79,37 @@ def number_labels(y: Any, classes: np.ndarray, unlabelled: Any = -1) -> IntArray
     return result
 
 
+def _known_labels(labels: np.ndarray, is_unlabelled: BoolArray) -> np.ndarray:
+    """Return the labels of the labelled rows, all of one kind.
+
+    Text among other labels is refused: they have no order, and 1 is not "1".
+    """
+    known = labels[~is_unlabelled]
+    if known.dtype.kind != "O":
+        return known
+    kinds = [_kind_of(label) for label in known]
+    other = next((k for k, kind in enumerate(kinds) if kind != kinds[0]), None)
+    if other is not None:
+        rows = np.flatnonzero(~is_unlabelled)
+        first, second = (
+            f"{type(known[k]).__name__} ({known[k]!r} in row {rows[k]})"
+            for k in (0, other)
+        )
+        raise TypeError(
+            f"y mixes labels of the types {first} and {second}. Make all of them text or "
+            "all of them numbers."
+        )
+    return np.array(known.tolist())
+
+
+def _kind_of(label: object) -> str:
+    return next((kind.__name__ for kind in (str, bytes) if isinstance(label, kind)), "")
+
+
 def as_labels(y: Any) -> np.ndarray:
     """Make an array of labels that are what they were."""
-    if isinstance(y, list | tuple) and any(isinstance(value, str) for value in y):
+    as_frame(y, "y")  # refuses lazy tables
+    if isinstance(y, list | tuple) and any(isinstance(value, str | bytes) for value in y):
         # NaN in a list of strings must not become a string.
         y = np.array(y, dtype=object)
     elif str(getattr(y, "dtype", None)) == "boolean" and hasattr(y, "to_numpy"):

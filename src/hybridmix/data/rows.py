@@ -59,19 +59,20 @@ class Rows:
 
 
 class RowSource(Protocol):
-    """Anything that hands out encoded rows by number: an encoded table."""
+    """Anything that hands out encoded rows by number: encoded rows, an encoded table."""
 
     @property
     def n_rows(self) -> int:
         """Number of rows."""
         ...
 
-    def rows(self, index: slice | IntArray) -> Rows:
-        """Return the rows of a range or of a list of numbers."""
+    @property
+    def observed(self) -> BoolArray | None:
+        """Mask (d, n) of the observed real cells; None when all are."""
         ...
 
-    def observed(self) -> BoolArray | None:
-        """Tell which real cells are observed, (n, d); None when all are."""
+    def __getitem__(self, index: slice | IntArray) -> Rows:
+        """Return the rows of a range or of a list of numbers."""
         ...
 
 
@@ -123,21 +124,21 @@ class Dataset:
         Rows without weight are left out. The encoded copy is written block by block: it
         is the only array of the size of the table that this makes.
         """
-        observed = source.observed()
-        order = _training_order(labels, observed)
+        observed = source.observed
+        order = _training_order(labels, None if observed is None else observed.T)
         if weights is not None:
             order = np.arange(len(labels)) if order is None else order
             order = order[weights[order] > 0]
         if order is None:
-            return cls(source.rows(slice(None)), labels, weights)
-        first = source.rows(order[:1])
+            return cls(source[:], labels, weights)
+        first = source[order[:1]]
         real = np.empty((first.real.shape[0], len(order)))
         codes = np.empty((first.codes.shape[0], len(order)), first.codes.dtype)
         for here in row_chunks(len(order), max(len(real) + len(codes), 1)):
-            part = source.rows(order[here])
+            part = source[order[here]]
             real[:, here] = part.real
             codes[:, here] = part.codes
-        mask = None if observed is None else np.ascontiguousarray(observed[order].T)
+        mask = None if observed is None else np.ascontiguousarray(observed[:, order])
         sorted_weights = None if weights is None else weights[order]
         return cls(Rows(real, mask, codes), labels[order], sorted_weights)
 
@@ -162,6 +163,20 @@ class Dataset:
         start, stop = np.searchsorted(self.labels, [label, label + 1])
         part = self._part(int(start), int(stop))
         return replace(part, labels=np.zeros(part.n_rows, np.intp))
+
+    def of_classes(self, labels: list[int]) -> Dataset:
+        """Return the rows of some classes, which are numbered anew in this order."""
+        if labels == list(range(len(labels))) and self.labels[-1] < len(labels):
+            return self.labelled()
+        places = [np.flatnonzero(self.labels == label) for label in labels]
+        numbers = np.repeat(np.arange(len(labels)), [len(place) for place in places])
+        return replace(self.take(np.concatenate(places)), labels=numbers)
+
+    def class_weights(self, n_classes: int) -> FloatArray:
+        """Return the sums of the sample weights of the classes, (C,)."""
+        labelled = self.labelled()
+        counts = np.bincount(labelled.labels, labelled.weights, n_classes)
+        return counts.astype(np.float64)
 
     def split(
         self, share: float, generator: np.random.Generator

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +12,8 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from hybridmix._chunks import row_chunks
+from hybridmix._registered import registered
+from hybridmix._require import require, require_array, require_whole
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.columns import (
     Columns,
@@ -27,8 +30,12 @@ FARTHEST = 1e50
 # Columns that vary less than this part of another one are in another unit, perhaps, and
 # few columns are seldom of one kind.
 _COMPARABLE, _WIDE = 0.1, 32
+# Types of frame columns whose missing cells are null, as NaN would be a value.
+_WITHOUT_NAN = ("Categorical", "Boolean", "String", "Object")
+_PUBLISHED = ("n_features_in_", "feature_names_in_")
 
 
+@registered
 @dataclass(frozen=True)
 class Schema:
     """What training learned about the columns of a table.
@@ -61,6 +68,22 @@ class Schema:
     scale: FloatArray
     container: str
     dtype_names: tuple[str, ...]
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless every column has what it needs."""
+        require_whole("columns", (self.n_columns, *self.real, *self.categorical))
+        positions = self.real + self.categorical
+        require(len(positions) > 0, "there are no columns")
+        require(max(positions) < self.n_columns, "columns are out of range")
+        require(len(set(positions)) == len(positions), "a column is used twice")
+        require_array("centre", self.centre, (len(self.real),))
+        require_array("scale", self.scale, (len(self.real),), positive=True)
+        same = len(self.categories) == len(self.categorical)
+        require(same, "categories are missing")
+        for values in self.categories:
+            require(len(set(values)) == len(values) > 0, "categories are not distinct")
+        for names in (self.names, self.dtype_names):
+            require(names is None or len(names) == self.n_columns, "names are missing")
 
     @classmethod
     def learn(
@@ -152,7 +175,10 @@ class Schema:
     def decode(self, rows: Rows) -> Any:
         """Turn complete encoded rows into a table like the one of training."""
         real = rows.real * self.scale[:, None] + self.centre[:, None]
-        columns: list[Any] = [np.full(rows.n_rows, np.nan)] * self.n_columns
+        columns: list[Any] = [
+            [None] * rows.n_rows if name in _WITHOUT_NAN else np.full(rows.n_rows, np.nan)
+            for name in self.dtype_names
+        ]
         for position, j in enumerate(self.real):
             columns[j] = real[position]
         for position, j in enumerate(self.categorical):
@@ -210,7 +236,7 @@ class Table:
         """Number of rows."""
         return len(self.real)
 
-    def rows(self, index: slice | IntArray) -> Rows:
+    def __getitem__(self, index: slice | IntArray) -> Rows:
         """Encode the rows of a range or of a list of numbers."""
         raw = self.real[index].T
         real = np.empty(raw.shape)
@@ -225,37 +251,63 @@ class Table:
                 real[hole] = 0.0
         return Rows(real, observed, np.ascontiguousarray(self.codes[index].T))
 
+    @property
     def observed(self) -> BoolArray | None:
-        """Tell which real cells are observed, (n, d); None when all are."""
-        return ~np.isnan(self.real) if self.has_holes else None
+        """Mask (d, n) of the observed real cells; None when all are."""
+        return ~np.isnan(self.real).T if self.has_holes else None
 
     def log_volume(self) -> FloatArray | float:
         """Return, per row, the log of the volume by which scaling shrank the density."""
         log_scale = np.log(self.schema.scale)
-        observed = self.observed()
+        observed = self.observed
         if observed is None:
             return float(log_scale.sum())
-        return np.asarray(observed @ log_scale, dtype=np.float64)
+        return np.asarray(log_scale @ observed, dtype=np.float64)
 
 
-def read_table(
-    estimator: Any,
-    X: Any,
-    *,
-    schema: Schema | None = None,
-) -> Columns:
-    """Check a table the way scikit-learn does, and wrap it.
+def read_training_table(estimator: Any, X: Any) -> tuple[Columns, dict[str, Any]]:
+    """Check a training table as scikit-learn does, and leave the estimator alone.
 
     Parameters
     ----------
     estimator : estimator
-        It learns or checks ``n_features_in_`` and ``feature_names_in_``.
+        The estimator to be trained. It is not changed, so that a refused or failed fit
+        leaves no trace in it.
+    X : array-like, pandas or polars data frame
+        The table.
+
+    Returns
+    -------
+    columns : Columns
+        The table, column by column.
+    attributes : dict of str to object
+        What to publish after training: ``n_features_in_``, and ``feature_names_in_`` if
+        the columns have names. An estimator that has ``feature_names_in_`` from an
+        earlier fit must lose it if it is not here.
+    """
+    scratch = copy(estimator)
+    columns = _validated(scratch, X, reset=True)
+    attributes = {k: v for k, v in vars(scratch).items() if k in _PUBLISHED}
+    return columns, attributes
+
+
+def read_table(estimator: Any, X: Any, *, schema: Schema | None = None) -> Columns:
+    """Check a table against the one of training, as scikit-learn does, and wrap it.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its ``n_features_in_`` and ``feature_names_in_`` are compared with the table.
     X : array-like, pandas or polars data frame
         The table.
     schema : Schema or None
-        The schema of training; None while training.
+        The schema of training. None sets the attributes instead of comparing them.
     """
-    reset = schema is None
+    return _validated(estimator, X, reset=schema is None)
+
+
+def _validated(estimator: Any, X: Any, *, reset: bool) -> Columns:
+    """Run scikit-learn's checks of a table, which set or compare attributes."""
     frame = as_frame(X)
     if frame is not None:
         validate_data(estimator, X, reset=reset, skip_check_array=True)

@@ -2,76 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import _check_sample_weight, check_consistent_length
+from sklearn.utils.validation import check_consistent_length
 
-from hybridmix._checks import check_number
-from hybridmix._parallel import Workers, workers
+from hybridmix._parallel import workers
+from hybridmix._registered import registered
 from hybridmix.data import (
-    UNLABELLED,
     Dataset,
     Schema,
     encode_labels,
     number_labels,
     read_table,
 )
-from hybridmix.data.fingerprint import Fingerprint
-from hybridmix.estimators.base import MixtureEstimator
-from hybridmix.estimators.calibration import Calibration, fitted_calibration
-from hybridmix.estimators.discriminative import (
-    DiscriminativeTraining,
-    check_discrimination,
-    chosen_solver,
-    default_margin,
-    discrimination,
-    error_rate,
-    log_joint,
-)
-from hybridmix.estimators.families import (
-    family_maker,
-    fitted_subspace,
-    refined,
-    refining,
-    subspace_of,
-)
+from hybridmix.data.weights import read_weights
+from hybridmix.estimators.base import FittedMixture
 from hybridmix.estimators.joint import MixtureClassifier
-from hybridmix.estimators.training import (
-    ClassTrainer,
-    Components,
-    Fit,
-    balanced_weight,
-    history_in_units,
-    joined_mixture,
-    joined_solution,
-    log_class_prior,
-)
-from hybridmix.families import Subspace
-from hybridmix.mixture import Mixture
-from hybridmix.objectives import Likelihood, Objective
-from hybridmix.problem import Problem
-from hybridmix.solvers import ExtendedBaumWelch, LimitedMemoryBFGS, Solution
-
-# Rows are held out in this many folds to calibrate the probabilities, and
-# to choose the weight of unlabelled rows among these shares of the balanced one.
-_CALIBRATION_FOLDS = 5
-_WEIGHT_FOLDS = 3
-_WEIGHT_SHARES = (1.0, 0.1, 0.0)
+from hybridmix.estimators.options import MixtureEstimator, model_attributes, warn_of
+from hybridmix.objectives import Objective
+from hybridmix.progress import printing
+from hybridmix.solvers import Solver
+from hybridmix.training.classes import Components, component_range
+from hybridmix.training.classifier import ClassifierTraining
+from hybridmix.training.discriminative import Discrimination
 
 
-class _Run(NamedTuple):
-    """What all steps of a fit share."""
-
-    schema: Schema
-    generator: np.random.Generator
-    pool: Workers
-    subspace: Subspace | None
-
-
-class HybridMixtureClassifier(MixtureClassifier):
+@registered
+@dataclass(eq=False, repr=False, kw_only=True)
+class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
     r"""A classifier that models each class by a mixture density.
 
     .. math:: p(x, c) = \pi_c \sum_{k=1}^{K_c} \alpha_{ck}\, p(x \mid c, k), \qquad
@@ -232,68 +194,22 @@ class HybridMixtureClassifier(MixtureClassifier):
     array([0, 0, 0])
     """
 
-    def __init__(
-        self,
-        objective: str = "hybrid",
-        *,
-        tradeoff: float = 10.0,
-        margin: float | str = "auto",
-        loss: str | Objective = "auto",
-        solver: str | LimitedMemoryBFGS | ExtendedBaumWelch = "lbfgs",
-        n_steps: int = 50,
-        validation_fraction: float | None = None,
-        patience: int = 10,
-        generalisation_loss: float | None = None,
-        calibrate: bool = False,
-        n_components: Components | Mapping[Any, Components] = 1,
-        covariance_type: str = "full",
-        n_factors: int | float | str = "auto",
-        noise: str = "common",
-        refine_subspace: bool = False,
-        covariance_prior: float | str = "auto",
-        variance_floor: float = 1e-6,
-        smoothing: float = 1.0,
-        class_prior: Any = "empirical",
-        unlabelled: Any = -1,
-        unlabelled_weight: float | str = "auto",
-        categorical_features: Sequence[int | str | bool] | None = None,
-        init: Any = "kmeans",
-        n_init: int = 1,
-        max_iter: int = 300,
-        tol: float = 1e-4,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.objective = objective
-        self.tradeoff = tradeoff
-        self.margin = margin
-        self.loss = loss
-        self.solver = solver
-        self.n_steps = n_steps
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.generalisation_loss = generalisation_loss
-        self.calibrate = calibrate
-        self.n_components = n_components
-        self.covariance_type = covariance_type
-        self.n_factors = n_factors
-        self.noise = noise
-        self.refine_subspace = refine_subspace
-        self.covariance_prior = covariance_prior
-        self.variance_floor = variance_floor
-        self.smoothing = smoothing
-        self.class_prior = class_prior
-        self.unlabelled = unlabelled
-        self.unlabelled_weight = unlabelled_weight
-        self.categorical_features = categorical_features
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    objective: str = field(default="hybrid", kw_only=False)
+    tradeoff: float = 10.0
+    margin: float | str = "auto"
+    loss: str | Objective = "auto"
+    solver: str | Solver = "lbfgs"
+    n_steps: int = 50
+    validation_fraction: float | None = None
+    patience: int = 10
+    generalisation_loss: float | None = None
+    calibrate: bool = False
+    n_components: Components | Mapping[Any, Components] = 1
+    refine_subspace: bool = False
+    covariance_prior: float | str = "auto"
+    class_prior: Any = "empirical"
+    unlabelled: Any = -1
+    unlabelled_weight: float | str = "auto"
 
     def fit(
         self,
@@ -323,287 +239,125 @@ class HybridMixtureClassifier(MixtureClassifier):
         -------
         self : HybridMixtureClassifier
         """
-        check_discrimination(self)
-        if not isinstance(self.init, str | MixtureEstimator):
+        discrimination = self._discrimination()
+        structure, estimation = self._structure(), self._estimation()
+        self._check_start(y)
+        read = self._learn_table(X, sample_weight)
+        schema = read.table.schema
+        classes, labels = encode_labels(y, self.unlabelled)
+        check_consistent_length(read.table.real, labels)
+        dataset = Dataset.arrange(read.table, labels, read.weights)
+        names = [f"The class {label!r}" for label in classes.tolist()]
+        _check_classes(dataset, names)
+        training = ClassifierTraining(
+            structure,
+            estimation,
+            discrimination,
+            self._components_of(classes),
+            _class_prior(self.class_prior),
+            self.unlabelled_weight,
+            bool(self.calibrate),
+        )
+        validation = self._validation_rows(
+            schema, classes, read.attributes, (X_val, y_val, sample_weight_val)
+        )
+        init = self.init
+        if isinstance(init, FittedMixture):
+            init = self._translated(init, schema, classes)
+        generator = np.random.default_rng(self._seed())
+        with workers(self.n_jobs) as pool, printing(self.verbose):
+            fitted = training.fit(
+                dataset, validation, schema, init, generator, pool, names
+            )
+        self._publish(
+            {
+                **read.attributes,
+                **model_attributes(fitted, self.covariance_type),
+                "classes_": classes,
+                "class_prior_": np.exp(fitted.model.log_class_prior),
+                "n_components_": np.diff(fitted.model.offsets),
+                "component_classes_": fitted.model.class_of,
+                "bic_": fitted.bic,
+                "history_": fitted.history,
+                "trace_": fitted.history.get("value", np.empty(0)),
+                "unlabelled_weight_": fitted.unlabelled_weight,
+                "temperature_": fitted.calibration.temperature,
+                "uniform_share_": fitted.calibration.uniform_share,
+            }
+        )
+        warn_of(fitted.messages)
+        return self
+
+    # Options --------------------------------------------------------------------------
+
+    def _discrimination(self) -> Discrimination:
+        return Discrimination(
+            self.objective,
+            self.tradeoff,
+            self.margin,
+            self.loss,
+            self.solver,
+            self.n_steps,
+            self.patience,
+            self.generalisation_loss,
+            self.validation_fraction,
+            bool(self.refine_subspace),
+        )
+
+    def _check_start(self, y: Any) -> None:
+        self._check_init()
+        if not isinstance(self.init, str | MixtureClassifier):
             raise ValueError(
                 "init must be a method or a fitted HybridMixtureClassifier; centres do "
-                "not tell which class they belong to."
+                "not say which class they belong to."
             )
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is "
                 "None."
             )
-        table, weights = self._learn_table(X, sample_weight)
-        self.classes_, labels = encode_labels(y, self.unlabelled)
-        check_consistent_length(table.real, labels)
-        dataset = Dataset.arrange(table, labels, weights)
-        self._check_classes(dataset)
-        validation = self._validation_rows(table.schema, X_val, y_val, sample_weight_val)
-        generator = np.random.default_rng(self._seed())
-        if validation is None and self.validation_fraction and self._discriminates:
-            dataset, validation = self._hold_out(dataset, generator)
-        with workers(self.n_jobs) as pool:
-            run = _Run(
-                table.schema, generator, pool, self._subspace(table.schema, dataset)
-            )
-            self.unlabelled_weight_ = self._chosen_weight(run, dataset)
-            fits, solution = self._solve(run, dataset, validation, self.init)
-            calibration = self._calibrated(run, dataset, validation, solution)
-        self.temperature_, self.uniform_share_ = calibration
-        self.schema_ = table.schema
-        self.fingerprint_ = Fingerprint.of(table, weights)
-        self._publish_classes(dataset, fits, solution)
-        return self
 
-    # Training ---------------------------------------------------------------------
-
-    def _name(self, label: int) -> str:
-        """Name a class in a message."""
-        return repr(self.classes_[label : label + 1].tolist()[0])
-
-    def _check_classes(self, dataset: Dataset) -> None:
-        present = np.unique(dataset.labels[dataset.labels != UNLABELLED])
-        absent = np.setdiff1d(np.arange(len(self.classes_)), present)
-        if len(absent):
-            raise ValueError(
-                f"The class {self._name(absent[0])} has no row of positive weight."
-            )
-
-    @property
-    def _learns_prior(self) -> bool:
-        return isinstance(self.class_prior, str) and self.class_prior == "empirical"
-
-    @property
-    def _discriminates(self) -> bool:
-        return self.objective != "likelihood"
+    def _components_of(self, classes: np.ndarray) -> list[list[int]]:
+        """Return the numbers of components to try for each class."""
+        wanted: Any = self.n_components
+        if not isinstance(wanted, Mapping):
+            return [component_range(wanted)] * len(classes)
+        missing = [label for label in classes.tolist() if label not in wanted]
+        if missing:
+            raise ValueError(f"n_components has no entry for the class {missing[0]!r}.")
+        return [component_range(wanted[label]) for label in classes.tolist()]
 
     def _validation_rows(
-        self, schema: Schema, X: Any, y: Any, sample_weight: Any
+        self,
+        schema: Schema,
+        classes: np.ndarray,
+        attributes: dict[str, Any],
+        given: tuple[Any, Any, Any],
     ) -> Dataset | None:
-        """Encode given validation rows; those without a label tell nothing."""
+        """Encode given validation rows; those without a label say nothing."""
+        X, y, sample_weight = given
         if (X is None) != (y is None):
             raise ValueError("X_val and y_val must be passed together.")
         if X is None:
             return None
-        table = schema.encode(read_table(self, X, schema=schema))
-        labels = number_labels(y, self.classes_, self.unlabelled)
+        # The names of the columns are checked as in prediction, which knows them.
+        scratch = copy(self)
+        scratch._publish(attributes)
+        table = schema.encode(read_table(scratch, X, schema=schema))
+        labels = number_labels(y, classes, self.unlabelled)
         check_consistent_length(table.real, labels)
-        weights = None
-        if sample_weight is not None:
-            weights = _check_sample_weight(
-                sample_weight, np.empty((table.n_rows, 1)), ensure_non_negative=True
-            )
+        weights = read_weights(sample_weight, table.n_rows)
         validation = Dataset.arrange(table, labels, weights).labelled()
         if validation.n_rows == 0:
             raise ValueError("y_val has no label in a row of positive weight.")
         return validation
 
-    def _hold_out(
-        self, dataset: Dataset, generator: np.random.Generator
-    ) -> tuple[Dataset, Dataset]:
-        assert self.validation_fraction is not None
-        dataset, validation = dataset.split(self.validation_fraction, generator)
-        if validation.n_rows == 0:
-            raise ValueError(
-                f"validation_fraction={self.validation_fraction} holds out no row: the "
-                "classes have too few labelled rows. Use a larger fraction or None."
-            )
-        return dataset, validation
 
-    def _subspace(self, schema: Schema, dataset: Dataset) -> Subspace | None:
-        """Return the subspace of all rows, or that of a given model."""
-        if isinstance(self.init, MixtureEstimator):
-            return subspace_of(self._translated(self.init, schema))
-        return fitted_subspace(self, schema, dataset)
+def _check_classes(dataset: Dataset, names: list[str]) -> None:
+    absent = np.flatnonzero(dataset.class_weights(len(names)) == 0.0)
+    if len(absent):
+        raise ValueError(f"{names[absent[0]]} has no row of positive weight.")
 
-    @property
-    def _own_start(self) -> str:
-        """How to start without a given model, which may have seen held-out rows."""
-        return self.init if isinstance(self.init, str) else "kmeans"
 
-    def _own_run(self, run: _Run, dataset: Dataset) -> _Run:
-        """Return a run without anything of a given model."""
-        if isinstance(self.init, str):
-            return run
-        return run._replace(subspace=fitted_subspace(self, run.schema, dataset))
-
-    def _chosen_weight(self, run: _Run, dataset: Dataset) -> float:
-        """Return the weight of an unlabelled row; "auto" asks held-out labels."""
-        if isinstance(self.unlabelled_weight, str):
-            if self.unlabelled_weight != "auto":
-                raise ValueError(
-                    f"unlabelled_weight={self.unlabelled_weight!r} is neither a number "
-                    "nor 'auto'."
-                )
-        else:
-            check_number("unlabelled_weight", self.unlabelled_weight, 0.0)
-            return float(self.unlabelled_weight)
-        balanced = balanced_weight(dataset)
-        if dataset.unlabelled().n_rows == 0:
-            return balanced
-        run = self._own_run(run, dataset)
-        folds = list(dataset.folds(_WEIGHT_FOLDS, run.generator))
-
-        def wrong(share: float) -> float:
-            total = 0.0
-            for rest, held in folds:
-                rows = rest if share else rest.labelled()
-                weight = share * balanced
-                _, fold = self._solve_likelihood(run, rows, self._own_start, weight)
-                total += error_rate(fold.model, held) * held.total_weight
-            return total
-
-        return balanced * min(_WEIGHT_SHARES, key=wrong) if folds else balanced
-
-    def _solve(
-        self,
-        run: _Run,
-        dataset: Dataset,
-        validation: Dataset | None,
-        init: str | MixtureEstimator,
-    ) -> tuple[list[Fit], Solution]:
-        """Run EM and, if the objective asks for it, discriminative training."""
-        fits: list[Fit] = []
-        if self._discriminates and isinstance(init, MixtureEstimator):
-            start = self._continued(run, dataset, init)
-            solution = Solution(start, float("nan"))
-        else:
-            fits, solution = self._solve_likelihood(
-                run, dataset, init, self.unlabelled_weight_
-            )
-            self._warn_about(solution)
-        if not self._discriminates or solution.interrupted:
-            return fits, solution
-        start = refining(solution.model) if self.refine_subspace else solution.model
-        solution = self._training(run).solve(dataset, validation, start, run.pool)
-        solution = replace(solution, model=refined(solution.model))
-        if solution.interrupted:
-            self._warn_about(solution)
-        return fits, solution
-
-    def _training(self, run: _Run) -> DiscriminativeTraining:
-        tradeoff = float(self.tradeoff) if self.objective == "hybrid" else None
-        return DiscriminativeTraining(
-            discrimination(self.objective, self.loss, self._margin(run)),
-            tradeoff,
-            self.unlabelled_weight_,
-            chosen_solver(
-                self.solver,
-                self.n_steps,
-                tradeoff,
-                self._learns_prior,
-                bool(self.verbose),
-            ),
-            self.patience,
-            np.inf if self.generalisation_loss is None else self.generalisation_loss,
-        )
-
-    def _calibrated(
-        self,
-        run: _Run,
-        dataset: Dataset,
-        validation: Dataset | None,
-        solution: Solution,
-    ) -> Calibration:
-        """Return the calibration that held-out rows call for."""
-        if not self.calibrate or solution.interrupted or len(self.classes_) == 1:
-            return Calibration()
-        held = [(solution.model, validation)] if validation is not None else []
-        if validation is None:
-            own_run = self._own_run(run, dataset)
-            for rest, part in dataset.folds(_CALIBRATION_FOLDS, run.generator):
-                _, fold = self._solve(own_run, rest, None, self._own_start)
-                held.append((fold.model, part))
-        if not held:
-            raise ValueError("calibrate=True needs a class of two labelled rows or more.")
-        return fitted_calibration(
-            np.concatenate([log_joint(model, part) for model, part in held], axis=1),
-            np.concatenate([part.labels for _, part in held]),
-            np.concatenate([part.filled_weights for _, part in held]),
-        )
-
-    def _margin(self, run: _Run) -> float:
-        if self.margin != "auto":
-            return float(self.margin)
-        real = len(run.schema.real) if run.subspace is None else run.subspace.n_factors
-        return default_margin(real + len(run.schema.categorical))
-
-    def _solve_likelihood(
-        self,
-        run: _Run,
-        dataset: Dataset,
-        init: str | MixtureEstimator,
-        unlabelled_weight: float,
-    ) -> tuple[list[Fit], Solution]:
-        """Fit the classes one by one, then together if anything couples them."""
-        labelled = dataset.labelled()
-        family_of = family_maker(self, run.schema, dataset, run.subspace, correlated=True)
-        log_prior = log_class_prior(self.class_prior, labelled, len(self.classes_))
-        is_coupled = labelled.n_rows < dataset.n_rows or self.covariance_type == "tied"
-        fits: list[Fit] = []
-        if isinstance(init, MixtureEstimator):
-            start = self._continued(run, dataset, init)
-        else:
-            trainer = self._trainer(family_of, run.generator, run.pool, is_coupled)
-            fits = [
-                self._fit_label(dataset, label, init, trainer)
-                for label in range(len(self.classes_))
-            ]
-            start = joined_mixture(family_of, labelled, fits, log_prior)
-            separate = joined_solution(start, [fit.solution for fit in fits])
-            if separate.interrupted or not is_coupled:
-                return fits, separate
-        problem = Problem(
-            dataset,
-            start.family,
-            Likelihood(unlabelled_weight),
-            start.n_components,
-            run.pool,
-        )
-        solver = self._solver(self._learns_prior)
-        return fits, solver.solve(problem, start, run.generator)
-
-    def _continued(self, run: _Run, dataset: Dataset, init: MixtureEstimator) -> Mixture:
-        """Return the mixture of a fitted classifier, with the options of this one."""
-        model = self._translated(init, run.schema)
-        family_of = family_maker(self, run.schema, dataset, run.subspace, correlated=True)
-        log_prior = log_class_prior(
-            self.class_prior, dataset.labelled(), len(self.classes_)
-        )
-        return replace(
-            model,
-            family=family_of(model.n_components / model.n_classes),
-            log_prior=model.log_prior if self._learns_prior else log_prior,
-        )
-
-    def _fit_label(
-        self, dataset: Dataset, label: int, init: str, trainer: ClassTrainer
-    ) -> Fit:
-        rows = dataset.of_class(label)
-        name = self._name(label)
-        wanted: Any = self.n_components
-        if isinstance(wanted, Mapping):
-            if self.classes_[label] not in wanted:
-                raise ValueError(f"n_components has no entry for the class {name}.")
-            wanted = wanted[self.classes_[label]]
-        return trainer.fit(rows, wanted, init, name=f"The class {name}")
-
-    def _publish_classes(
-        self, dataset: Dataset, fits: list[Fit], solution: Solution
-    ) -> None:
-        self.model_ = model = solution.model
-        self.class_prior_ = np.exp(model.log_prior)
-        self.n_components_ = np.diff(model.offsets)
-        self.component_classes_ = model.class_of
-        self.bic_ = []
-        for label, fit in enumerate(fits):
-            log_volume = dataset.of_class(label).log_volume(self.schema_.scale)
-            self.bic_.append({k: v + 2.0 * log_volume for k, v in fit.bic.items()})
-        self.converged_ = solution.converged
-        self.n_iter_ = solution.n_iter
-        self.history_ = history_in_units(
-            solution, dataset, self.schema_.scale, self.unlabelled_weight_
-        )
-        self.trace_ = self.history_.get("value", np.empty(0))
-        self._publish()
+def _class_prior(given: Any) -> Any:
+    return given if isinstance(given, str) else np.asarray(given, dtype=np.float64)

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
+from hybridmix._registered import registered
 from hybridmix._typing import FloatArray, IntArray
-from hybridmix.estimators.base import MixtureEstimator
-from hybridmix.estimators.training import Components
-from hybridmix.mixture import Evaluation
+from hybridmix.estimators.options import (
+    MixtureEstimator,
+    component_attributes,
+    warn_of,
+)
+from hybridmix.models.mixture import MixtureEvaluation
+from hybridmix.training.classes import Components
 
 
+@registered
+@dataclass(eq=False, repr=False, kw_only=True)
 class MixtureDensity(DensityMixin, MixtureEstimator):
     r"""A mixture density for real, categorical and mixed tables with holes.
 
@@ -53,7 +61,7 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
     smoothing : float, default=1.0
         Rows added to the count of every category of a component.
     categorical_features : list of int or str, or mask, default=None
-        Categorical columns beside those of type category, object, string or bool.
+        Categorical columns, besides those of type category, object, string or bool.
     init : {"kmeans", "k-means++"}, ndarray of shape (n_components, n_features) or \
             MixtureDensity, default="kmeans"
         Where EM begins: k-means, k-means++ centres, given centres, or a fitted model.
@@ -119,40 +127,7 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
     array([0., 1.])
     """
 
-    def __init__(
-        self,
-        n_components: Components = 1,
-        *,
-        covariance_type: str = "full",
-        n_factors: int | float | str = "auto",
-        noise: str = "common",
-        covariance_prior: float | str = 1.0,
-        variance_floor: float = 1e-6,
-        smoothing: float = 1.0,
-        categorical_features: Sequence[int | str | bool] | None = None,
-        init: Any = "kmeans",
-        n_init: int = 1,
-        max_iter: int = 300,
-        tol: float = 1e-4,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.covariance_type = covariance_type
-        self.n_factors = n_factors
-        self.noise = noise
-        self.covariance_prior = covariance_prior
-        self.variance_floor = variance_floor
-        self.smoothing = smoothing
-        self.categorical_features = categorical_features
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    n_components: Components = field(default=1, kw_only=False)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the mixture.
@@ -170,7 +145,9 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
         -------
         self : MixtureDensity
         """
-        self._fit_density(X, sample_weight)
+        fitted, _, attributes = self._fit_density(X, sample_weight, self.n_components)
+        self._publish(attributes)
+        warn_of(fitted.messages)
         return self
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -180,7 +157,7 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probabilities of the components given each row, (n, K)."""
         table = self._encode(X)
-        return self._map_evaluations(table, Evaluation.component_posterior).T
+        return self._map_evaluations(table, MixtureEvaluation.component_posterior).T
 
     def predict(self, X: Any) -> IntArray:
         """Return the most probable component of each row: a clustering."""
@@ -242,15 +219,20 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
         real, codes = self.schema_.places(positions)
         if not real and not codes:
             raise ValueError("These columns had no observed value in training.")
-        result = copy(self)
-        # These belong to the whole table, and old files have no fingerprint.
-        for name in ("bic_", "trace_", "fingerprint_"):
-            result.__dict__.pop(name, None)
-        result.schema_ = self.schema_.restricted(positions)
-        result.model_ = self.model_.restrict(real, codes)
-        result.categorical_features = list(result.schema_.categorical) or None
-        result.n_features_in_ = len(positions)
+        schema = self.schema_.restricted(positions)
+        model = self.model_.marginal(real, codes)
+        attributes = {
+            "schema_": schema,
+            "model_": model,
+            "n_features_in_": len(positions),
+            "n_components_": self.n_components_,
+            "converged_": self.converged_,
+            "n_iter_": self.n_iter_,
+            **component_attributes(model, schema, self.covariance_type),
+        }
         if hasattr(self, "feature_names_in_"):
-            result.feature_names_in_ = self.feature_names_in_[positions]
-        result._publish()
+            attributes["feature_names_in_"] = self.feature_names_in_[positions]
+        result = copy(self)
+        result.categorical_features = list(schema.categorical) or None
+        result._publish(attributes)
         return result

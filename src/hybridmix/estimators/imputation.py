@@ -6,17 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from hybridmix.data import Rows, Table
+from hybridmix._parallel import Workers
+from hybridmix.data import Rows, Schema
 from hybridmix.data.columns import Columns
-from hybridmix.mixture import Mixture
+from hybridmix.evaluation import ChunkedRows
+from hybridmix.models.mixture import Mixture
 
 
 def impute_table(
-    model: Mixture,
-    table: Table,
-    columns: Columns,
-    seed: int | None,
-    map_chunks: Any,
+    model: Mixture, schema: Schema, columns: Columns, seed: int | None, pool: Workers
 ) -> Any:
     """Return a completed copy of a table.
 
@@ -24,25 +22,26 @@ def impute_table(
     ----------
     model : Mixture
         The fitted mixture.
-    table : Table
-        The encoded table.
+    schema : Schema
+        Of its training table.
     columns : Columns
-        The table itself, whose observed values are kept as they are.
+        The table, whose observed values are kept as they are.
     seed : int or None
         Seed of draws; None for conditional means and modes.
-    map_chunks : callable
-        Applies a function to ranges of rows.
+    pool : Workers
+        Threads.
     """
+    table = schema.encode(columns)
+    chunked = ChunkedRows(table, model, pool)
 
-    def fill(chunk: slice) -> Rows:
-        rows = table.rows(chunk)
+    def fill(number: int) -> Rows:
+        chunk = chunked.chunks[number]
         if seed is None:
-            return model.impute(rows)
+            return model.impute(table[chunk])
         # A generator for each chunk makes draws independent of the number of threads.
-        return model.draw(rows, np.random.default_rng([seed, chunk.start]))
+        return model.draw(table[chunk], np.random.default_rng([seed, chunk.start]))
 
-    parts: list[Rows] = map_chunks(table, fill)
-    schema = table.schema
+    parts = list(chunked.map(fill))
     replaced: dict[int, Any] = {}
     for position, j in enumerate(schema.real):
         hole = np.isnan(table.real[:, position])

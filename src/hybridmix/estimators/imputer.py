@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
 from hybridmix._checks import check_number
 from hybridmix._parallel import workers
-from hybridmix._typing import FloatArray
-from hybridmix.data import Dataset
-from hybridmix.estimators.base import MixtureEstimator
+from hybridmix._registered import registered
+from hybridmix._require import require_instance
 from hybridmix.estimators.imputation import impute_table
-from hybridmix.estimators.training import Components
-from hybridmix.mixture import Mixture
-from hybridmix.objectives import Likelihood
-from hybridmix.problem import Problem
+from hybridmix.estimators.options import MixtureEstimator, warn_of
+from hybridmix.models.mixture import Mixture
+from hybridmix.training.classes import Components
+from hybridmix.training.density import bootstrapped
 
 
+@registered
+@dataclass(eq=False, repr=False, kw_only=True)
 class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):
     """Fill holes by what a mixture density expects, given what is observed.
 
@@ -35,8 +36,8 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):
         chooses; they are tried in ascending order until it has risen twice in a row.
     n_draws : int or None, default=None
         Number of completed tables that `draw` returns. Each is drawn from a mixture that
-        was fitted to another bootstrap sample of the rows, so that the tables differ by
-        the uncertainty of the model, too.
+        was fitted to another bootstrap sample of the rows, so that the tables also
+        differ by the uncertainty of the model.
     covariance_type, n_factors, noise, covariance_prior, variance_floor, smoothing, \
     categorical_features
         As in `MixtureDensity`.
@@ -65,42 +66,10 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):
     array([4. , 7.9])
     """
 
-    def __init__(
-        self,
-        n_components: Components = (1, 2, 4, 8),
-        *,
-        n_draws: int | None = None,
-        covariance_type: str = "full",
-        n_factors: int | float | str = "auto",
-        noise: str = "common",
-        covariance_prior: float | str = 1.0,
-        variance_floor: float = 1e-6,
-        smoothing: float = 1.0,
-        categorical_features: Sequence[int | str | bool] | None = None,
-        init: Any = "kmeans",
-        n_init: int = 1,
-        max_iter: int = 300,
-        tol: float = 1e-4,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.n_draws = n_draws
-        self.covariance_type = covariance_type
-        self.n_factors = n_factors
-        self.noise = noise
-        self.covariance_prior = covariance_prior
-        self.variance_floor = variance_floor
-        self.smoothing = smoothing
-        self.categorical_features = categorical_features
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    fitted_attributes = (*MixtureEstimator.fitted_attributes, "draw_models_")
+
+    n_components: Components = field(default=(1, 2, 4, 8), kw_only=False)
+    n_draws: int | None = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the mixture that holes are filled from.
@@ -120,9 +89,29 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):
         """
         if self.n_draws is not None:
             check_number("n_draws", self.n_draws, 1, whole=True)
-        dataset = self._fit_density(X, sample_weight)
-        self.draw_models_ = self._bootstrap(dataset, self.n_draws or 0)
+        fitted, dataset, attributes = self._fit_density(
+            X, sample_weight, self.n_components
+        )
+        generator = np.random.default_rng([self._seed(), 1])
+        with workers(self.n_jobs) as pool:
+            attributes["draw_models_"] = bootstrapped(
+                fitted.model,
+                dataset,
+                self.n_draws or 0,
+                self._estimation(),
+                generator,
+                pool,
+            )
+        self._publish(attributes)
+        warn_of(fitted.messages)
         return self
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless all models are of the same table."""
+        super().check_consistent()
+        require_instance("draw_models_", self.draw_models_, list)
+        for model in self.draw_models_:
+            self._check_model("draw_models_", model)
 
     def transform(self, X: Any) -> Any:
         """Return a copy of a table with its holes filled.
@@ -136,6 +125,7 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):
         -------
         X : ndarray or data frame of shape (n, d)
         """
+        check_is_fitted(self)
         return self._completed(X, [(self.model_, None)])[0]
 
     def draw(self, X: Any, random_state: Any = None) -> list[Any]:
@@ -152,7 +142,7 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):
         -------
         tables : list of ndarray or data frame of shape (n, d)
         """
-        self._read(X)
+        check_is_fitted(self)
         if not self.draw_models_:
             raise ValueError(
                 "draw needs an imputer that was fitted with n_draws, such as "
@@ -168,34 +158,8 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):
         self, X: Any, models_and_seeds: list[tuple[Mixture, int | None]]
     ) -> list[Any]:
         columns = self._read(X)
-        table = self.schema_.encode(columns)
-        return [
-            impute_table(model, table, columns, seed, self._map_chunks)
-            for model, seed in models_and_seeds
-        ]
-
-    def _bootstrap(self, dataset: Dataset, n_models: int) -> list[Mixture]:
-        """Refit to bootstrap samples, each from the mixture of all rows."""
-        generator = np.random.default_rng([self._seed(), 1])
-        weights = dataset.filled_weights
-        models = []
         with workers(self.n_jobs) as pool:
-            for _ in range(n_models):
-                counts = _resampled(weights, generator)
-                problem = Problem(
-                    replace(dataset, weights=counts),
-                    self.model_.family,
-                    Likelihood(),
-                    self.model_.n_components,
-                    pool,
-                )
-                solution = self._solver().solve(problem, self.model_, generator)
-                models.append(solution.model)
-        return models
-
-
-def _resampled(weights: FloatArray, generator: np.random.Generator) -> FloatArray:
-    """Draw how often a bootstrap sample of the rows holds each of them."""
-    total = weights.sum()
-    counts = generator.multinomial(max(1, round(total)), weights / total)
-    return counts * (total / counts.sum())
+            return [
+                impute_table(model, self.schema_, columns, seed, pool)
+                for model, seed in models_and_seeds
+            ]

@@ -7,18 +7,38 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 
+from hybridmix._require import require, require_positive
 from hybridmix._typing import FloatArray, IntArray
-from hybridmix.estimators.base import MixtureEstimator
-from hybridmix.estimators.calibration import Calibration
+from hybridmix.estimators.base import FittedMixture
+from hybridmix.training.calibration import Calibration
 
 
-class MixtureClassifier(ClassifierMixin, MixtureEstimator):
-    """Base of the classifiers: what a fitted joint distribution can tell."""
+class MixtureClassifier(ClassifierMixin, FittedMixture):
+    """Base of the classifiers: prediction by a fitted joint distribution."""
 
     classes_: np.ndarray
     component_classes_: IntArray
     temperature_: float
     uniform_share_: float
+    fitted_attributes = (
+        *FittedMixture.fitted_attributes,
+        "classes_",
+        "component_classes_",
+        "temperature_",
+        "uniform_share_",
+    )
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless classes and calibration belong to the model."""
+        super().check_consistent()
+        require(np.ndim(self.classes_) == 1, "classes_ is not a list of labels")
+        same = np.array_equal(self.component_classes_, self.model_.class_of)
+        require(same, "component_classes_ belongs to another mixture")
+        temperature, share = self.temperature_, self.uniform_share_
+        require(isinstance(temperature, float), "temperature_ is not a number")
+        require_positive("temperature_", temperature)
+        is_share = isinstance(share, float) and 0.0 <= share < 1.0
+        require(is_share, "uniform_share_ is not a share")
 
     def predict_joint_log_proba(self, X: Any) -> FloatArray:
         """Return the joint log densities ``log p(x, c)`` of rows and classes, (n, C)."""
@@ -46,7 +66,7 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):
     def predict_component(self, X: Any) -> IntArray:
         """Return the most probable component of each row, over all classes.
 
-        ``component_classes_`` tells the class that a component belongs to.
+        ``component_classes_`` has the class that a component belongs to.
         """
         return self._best_component(self._encode(X))
 

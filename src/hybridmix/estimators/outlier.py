@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, Self
 
@@ -11,15 +12,19 @@ from sklearn.base import OutlierMixin, clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
-from hybridmix._checks import check_number
+from hybridmix._checks import check_number, check_word
+from hybridmix._registered import registered
+from hybridmix._require import require
 from hybridmix._typing import FloatArray, IntArray
-from hybridmix.estimators.base import MixtureEstimator
-from hybridmix.estimators.training import Components
-from hybridmix.estimators.typicality import LOG_RARE
+from hybridmix.estimators.options import MixtureEstimator, warn_of
+from hybridmix.models.typicality import LOG_RARE
+from hybridmix.training.classes import Components
 
 THRESHOLDS = ("contamination", "f1", "fpr", "recall")
 
 
+@registered
+@dataclass(eq=False, repr=False, kw_only=True)
 class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
     r"""Flag rows that a mixture density finds improbable.
 
@@ -81,48 +86,13 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
     array([ 1, -1])
     """
 
-    def __init__(
-        self,
-        n_components: Components = (1, 2, 4, 8),
-        *,
-        threshold: str = "contamination",
-        contamination: float | str = "auto",
-        target: float | None = None,
-        cv: Any = 5,
-        covariance_type: str = "full",
-        n_factors: int | float | str = "auto",
-        noise: str = "common",
-        covariance_prior: float | str = 1.0,
-        variance_floor: float = 1e-6,
-        smoothing: float = 1.0,
-        categorical_features: Sequence[int | str | bool] | None = None,
-        init: Any = "kmeans",
-        n_init: int = 1,
-        max_iter: int = 300,
-        tol: float = 1e-4,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.threshold = threshold
-        self.contamination = contamination
-        self.target = target
-        self.cv = cv
-        self.covariance_type = covariance_type
-        self.n_factors = n_factors
-        self.noise = noise
-        self.covariance_prior = covariance_prior
-        self.variance_floor = variance_floor
-        self.smoothing = smoothing
-        self.categorical_features = categorical_features
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    fitted_attributes = (*MixtureEstimator.fitted_attributes, "offset_")
+
+    n_components: Components = field(default=(1, 2, 4, 8), kw_only=False)
+    threshold: str = "contamination"
+    contamination: float | str = "auto"
+    target: float | None = None
+    cv: Any = 5
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the density and choose the threshold.
@@ -142,11 +112,13 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
         self : MixtureOutlierDetector
         """
         self._check_threshold()
-        for curve in ("precision_recall_curve_", "roc_curve_"):
-            self.__dict__.pop(curve, None)
         if self.threshold == "contamination":
-            self._fit_density(X, sample_weight)
-            self.offset_ = self._contamination_offset(X, sample_weight)
+            fitted, _, attributes = self._fit_density(X, sample_weight, self.n_components)
+            scratch = copy(self)
+            scratch._publish(attributes)
+            attributes["offset_"] = scratch._contamination_offset(X, sample_weight)
+            self._publish(attributes)
+            warn_of(fitted.messages)
             return self
         is_anomaly = self._check_anomalies(y)
         normal = np.flatnonzero(~is_anomaly)
@@ -154,11 +126,21 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, is_anomaly)
         scores = self._cross_validated_scores(X, is_anomaly, weights)
-        self._fit_density(
-            _safe_indexing(X, normal), None if weights is None else weights[normal]
+        fitted, _, attributes = self._fit_density(
+            _safe_indexing(X, normal),
+            None if weights is None else weights[normal],
+            self.n_components,
         )
-        self._choose_offset(scores, is_anomaly, weights)
+        attributes.update(self._chosen_offset(scores, is_anomaly, weights))
+        self._publish(attributes)
+        warn_of(fitted.messages)
         return self
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless the threshold is a number."""
+        super().check_consistent()
+        is_number = isinstance(self.offset_, float) and not np.isnan(self.offset_)
+        require(is_number, "offset_ is not a number")
 
     def score_samples(self, X: Any) -> FloatArray:
         """Return the score of each row, at most 0; the lower, the more of an outlier.
@@ -180,10 +162,7 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
     # Threshold --------------------------------------------------------------------
 
     def _check_threshold(self) -> None:
-        if self.threshold not in THRESHOLDS:
-            raise ValueError(
-                f"threshold={self.threshold!r} is not one of {', '.join(THRESHOLDS)}."
-            )
+        check_word("threshold", self.threshold, THRESHOLDS)
         if self.contamination != "auto":
             if not isinstance(self.contamination, Real):
                 raise ValueError(
@@ -241,9 +220,10 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
             scores[test] = detector.score_samples(_safe_indexing(X, test))
         return scores
 
-    def _choose_offset(
+    def _chosen_offset(
         self, scores: FloatArray, is_anomaly: np.ndarray, weights: FloatArray | None
-    ) -> None:
+    ) -> dict[str, Any]:
+        """Return the threshold and the curves that it was chosen from."""
         from sklearn.metrics import precision_recall_curve, roc_curve
 
         precision, recall, levels = precision_recall_curve(
@@ -252,12 +232,6 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
         fpr, tpr, roc_levels = roc_curve(
             is_anomaly, -scores, sample_weight=weights, drop_intermediate=False
         )
-        self.precision_recall_curve_ = {
-            "precision": precision,
-            "recall": recall,
-            "thresholds": -levels,
-        }
-        self.roc_curve_ = {"fpr": fpr, "tpr": tpr, "thresholds": -roc_levels}
         if self.threshold == "f1":
             total = np.maximum(precision + recall, np.finfo(float).tiny)
             f1 = 2.0 * precision * recall / total
@@ -269,7 +243,15 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
             target = 0.05 if self.target is None else self.target
             level = roc_levels[fpr <= target].min()
         # A row whose score equals the level is flagged; outliers lie below the offset.
-        self.offset_ = float(np.nextafter(-level, np.inf))
+        return {
+            "offset_": float(np.nextafter(-level, np.inf)),
+            "precision_recall_curve_": {
+                "precision": precision,
+                "recall": recall,
+                "thresholds": -levels,
+            },
+            "roc_curve_": {"fpr": fpr, "tpr": tpr, "thresholds": -roc_levels},
+        }
 
 
 def _weighted_quantile(values: FloatArray, weights: FloatArray, share: float) -> float:

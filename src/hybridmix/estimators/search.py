@@ -3,45 +3,42 @@
 from __future__ import annotations
 
 import itertools
-import sys
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    _num_samples,
-    validate_data,
-)
+from sklearn.utils.validation import _num_samples
 
 from hybridmix._checks import check_number
+from hybridmix._registered import registered
+from hybridmix._require import require_instance
 from hybridmix._typing import FloatArray
 from hybridmix.data import UNLABELLED, encode_labels
-from hybridmix.data.columns import as_frame
 from hybridmix.data.holes import punch_holes, random_holes
 from hybridmix.data.labels import as_labels
-from hybridmix.estimators.base import MixtureEstimator
+from hybridmix.data.table import read_training_table
+from hybridmix.data.weights import read_weights
+from hybridmix.estimators.base import FittedMixture, is_learned
 from hybridmix.estimators.classifier import HybridMixtureClassifier
 from hybridmix.estimators.joint import MixtureClassifier
-from hybridmix.progress import announce, listening
-
-SEARCHED = (
-    "covariance_type",
-    "n_factors",
-    "covariance_prior",
-    "n_components",
-    "margin",
-    "tradeoff",
+from hybridmix.progress import announce, listening, printing
+from hybridmix.training.search import (
+    SEARCHED,
+    Results,
+    Score,
+    Setting,
+    best_setting,
+    bundles,
+    path_to,
+    settings_of,
+    tabulated,
 )
-# What these have in common is where EM ends.
-_STARTS = ("covariance_type", "n_factors", "covariance_prior", "n_components")
-_BAR_WIDTH = 30
 
 
 @dataclass(frozen=True)
@@ -55,15 +52,8 @@ class _Fold:
     y_held: np.ndarray
 
 
-@dataclass(frozen=True)
-class _Score:
-    """What one setting reached on one fold."""
-
-    score: float
-    fit_seconds: float
-    score_seconds: float
-
-
+@registered
+@dataclass(eq=False, repr=False, kw_only=True)
 class HybridMixtureClassifierCV(MixtureClassifier):
     r"""A `HybridMixtureClassifier` whose main parameters are chosen by cross-validation.
 
@@ -112,8 +102,8 @@ class HybridMixtureClassifierCV(MixtureClassifier):
     Attributes
     ----------
     best_estimator_ : HybridMixtureClassifier
-        The model of the best parameters, trained on all rows. All its fitted attributes
-        are those of the search, too.
+        The model of the best parameters, trained on all rows. Its fitted attributes are
+        also attributes of the search.
     best_params_ : dict
         The best parameters.
     best_score_ : float
@@ -139,40 +129,31 @@ class HybridMixtureClassifierCV(MixtureClassifier):
     4
     """
 
-    best_estimator_: HybridMixtureClassifier
+    fitted_attributes = (
+        "best_estimator_",
+        "best_params_",
+        "best_score_",
+        "best_index_",
+        "cv_results_",
+        "n_splits_",
+    )
+    # A scorer is code, which files do not hold; `scoring` says which one it was.
+    unsaved_attributes = ("scorer_",)
 
-    def __init__(
-        self,
-        estimator: HybridMixtureClassifier | None = None,
-        *,
-        n_components: Sequence[Any] = (1, 2, 4),
-        per_class: bool = False,
-        covariance_type: Sequence[str] = ("full", "diag"),
-        n_factors: Sequence[int | float | str] = ("auto",),
-        covariance_prior: Sequence[float | str] = ("auto",),
-        tradeoff: Sequence[float] = (0, 1, 3, 10, 30, 100),
-        margin: Sequence[float | str] = ("auto",),
-        missing_rate: float = 0.0,
-        cv: Any = 5,
-        scoring: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.n_components = n_components
-        self.per_class = per_class
-        self.covariance_type = covariance_type
-        self.n_factors = n_factors
-        self.covariance_prior = covariance_prior
-        self.tradeoff = tradeoff
-        self.margin = margin
-        self.missing_rate = missing_rate
-        self.cv = cv
-        self.scoring = scoring
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    estimator: HybridMixtureClassifier | None = field(default=None, kw_only=False)
+    n_components: Sequence[Any] = (1, 2, 4)
+    per_class: bool = False
+    covariance_type: Sequence[str] = ("full", "diag")
+    n_factors: Sequence[int | float | str] = ("auto",)
+    covariance_prior: Sequence[float | str] = ("auto",)
+    tradeoff: Sequence[float] = (0, 1, 3, 10, 30, 100)
+    margin: Sequence[float | str] = ("auto",)
+    missing_rate: float = 0.0
+    cv: Any = 5
+    scoring: Any = None
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
 
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None
@@ -201,40 +182,70 @@ class HybridMixtureClassifierCV(MixtureClassifier):
         template = self._template(candidates)
         if isinstance(self.scoring, list | tuple | dict | set):
             raise ValueError("scoring must be a single score, to choose by.")
-        self.scorer_ = check_scoring(template, self.scoring)
-        if as_frame(X) is None:
-            X = validate_data(self, X, dtype=None, ensure_all_finite=False)
+        scorer = check_scoring(template, self.scoring)
+        read_training_table(self, X)
         folds = self._folds(X, y, sample_weight, groups, template)
-        self.n_splits_ = len(folds)
-        grid = [
-            dict(zip(SEARCHED, values, strict=True))
-            for values in itertools.product(*(candidates[name] for name in SEARCHED))
-        ]
-        # Numbers of factors make no difference to other covariances than of subspaces.
-        grid = [
-            params
-            for params in grid
-            if params["covariance_type"] == "subspace"
-            or params["n_factors"] == candidates["n_factors"][0]
-        ]
-        results: list[tuple[dict[str, Any], list[_Score]]] = []
-        interrupted = self._search(template, grid, folds, results)
-        if self.per_class and not interrupted:
-            interrupted = self._search_classes(template, candidates, folds, results)
-        self._tabulate(results)
+        results: Results = []
+        with printing(self.verbose):
+            search = _Search(template, folds, scorer, self.n_jobs, results)
+            interrupted = search.run(settings_of(candidates))
+            if self.per_class and not interrupted:
+                interrupted = search.run_by_class(candidates)
+            best = best_setting(results)
+            path = path_to(best, candidates["tradeoff"])
+            *_, (_, model, _) = _models(template, [path], X, y, sample_weight)
+        table = tabulated(results)
+        best_index = int(table["rank_test_score"].argmin())
+        self._publish(
+            {
+                "best_estimator_": model,
+                "best_params_": results[best_index][0],
+                "best_score_": float(table["mean_test_score"][best_index]),
+                "best_index_": best_index,
+                "cv_results_": table,
+                "scorer_": scorer,
+                "n_splits_": len(folds),
+            }
+        )
         if interrupted:
             warnings.warn(
                 f"Interrupted: the best of {len(results)} settings is kept.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        path = _path_to(self.best_params_, candidates["tradeoff"])
-        for _, model, _ in _models(template, [path], X, y, sample_weight):
-            self.best_estimator_ = model
-        self._adopt(self.best_estimator_)
         return self
 
-    # The search ---------------------------------------------------------------------
+    def __getattr__(self, name: str) -> Any:
+        """Look for learned attributes in the best model."""
+        best = vars(self).get("best_estimator_")
+        if best is None or not is_learned(name):
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}"
+            )
+        return getattr(best, name)
+
+    @property
+    def _fitted_covariance_type(self) -> str:
+        return self.best_estimator_._fitted_covariance_type
+
+    @property
+    def _n_threads(self) -> int | None:
+        # The search has processes; its model has threads.
+        return self.best_estimator_.n_jobs
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless it has a best model."""
+        super().check_consistent()
+        require_instance("best_estimator_", self.best_estimator_, HybridMixtureClassifier)
+        require_instance("cv_results_", self.cv_results_, dict)
+
+    def restore_unsaved(self) -> None:
+        """Make the scorer anew, after the search has been loaded from a file."""
+        from sklearn.metrics import check_scoring
+
+        self.scorer_ = check_scoring(self.best_estimator_, self.scoring)
+
+    # Options ----------------------------------------------------------------------------
 
     def _candidates(self) -> dict[str, list[Any]]:
         """Return the candidates of each parameter; a single one need not be in a list."""
@@ -257,7 +268,7 @@ class HybridMixtureClassifierCV(MixtureClassifier):
                 "estimator must be a HybridMixtureClassifier, not a "
                 f"{type(given).__name__}."
             )
-        if isinstance(given.init, MixtureEstimator):
+        if isinstance(given.init, FittedMixture):
             raise ValueError(
                 "The estimator has a fitted model as init, but every setting of a "
                 "search has its own start."
@@ -292,9 +303,7 @@ class HybridMixtureClassifierCV(MixtureClassifier):
                 f"Found input variables with inconsistent numbers of samples: "
                 f"{[_num_samples(X), len(numbers)]}"
             )
-        weights = None
-        if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, np.empty((len(labels), 1)))
+        weights = read_weights(sample_weight, len(labels))
         labelled = np.flatnonzero(numbers != UNLABELLED)
         unlabelled = np.flatnonzero(numbers == UNLABELLED)
         splitter = check_cv(self.cv, numbers[labelled], classifier=True)
@@ -319,58 +328,54 @@ class HybridMixtureClassifierCV(MixtureClassifier):
             )
         return folds
 
-    def _search(
+
+class _Search:
+    """Scores settings on all folds, in processes.
+
+    Parameters
+    ----------
+    template : HybridMixtureClassifier
+        Has the options that are not searched.
+    folds : list of _Fold
+        What settings are scored on.
+    scorer : callable
+        What scores.
+    n_jobs : int or None
+        Number of processes.
+    results : list
+        Settings with their scores on all folds are appended to it.
+    """
+
+    def __init__(
         self,
         template: HybridMixtureClassifier,
-        settings: list[dict[str, Any]],
         folds: list[_Fold],
-        results: list[tuple[dict[str, Any], list[_Score]]],
-    ) -> bool:
-        """Score settings on all folds and append what is complete.
+        scorer: Any,
+        n_jobs: int | None,
+        results: Results,
+    ) -> None:
+        self._template = template
+        self._folds = folds
+        self._scorer = scorer
+        self._n_jobs = n_jobs
+        self._results = results
 
-        Returns whether the user stopped it before the end.
-        """
-        from sklearn.utils.parallel import Parallel, delayed
+    def run(self, settings: list[Setting]) -> bool:
+        """Score settings; return whether the user stopped it before the end."""
+        scored, interrupted = self._scored(settings)
+        self._results.extend(scored)
+        return interrupted
 
-        bundles = _bundles(settings)
-        tasks = [(bundle, fold) for bundle in bundles for fold in folds]
-        parallel = Parallel(n_jobs=self.n_jobs, return_as="generator")
-        scores = parallel(
-            delayed(_score_bundle)(template, bundle, fold, self.scorer_)
-            for bundle, fold in tasks
-        )
-        done: list[list[_Score]] = []
-        try:
-            for finished in scores:
-                done.append(finished)
-                announce("search", len(done), len(tasks))
-                if self.verbose:
-                    _show_progress(len(done), len(tasks))
-        except KeyboardInterrupt:
-            if len(done) < len(folds):
-                raise
-        for number, bundle in enumerate(bundles):
-            own = done[number * len(folds) : (number + 1) * len(folds)]
-            if len(own) == len(folds):
-                flat = itertools.chain.from_iterable(bundle)
-                results.extend(zip(flat, map(list, zip(*own, strict=True)), strict=True))
-        return len(done) < len(tasks)
-
-    def _search_classes(
-        self,
-        template: HybridMixtureClassifier,
-        candidates: dict[str, list[Any]],
-        folds: list[_Fold],
-        results: list[tuple[dict[str, Any], list[_Score]]],
-    ) -> bool:
+    def run_by_class(self, candidates: dict[str, list[Any]]) -> bool:
         """Change the number of components of one class after the other."""
         numbers = [
             k for k in candidates["n_components"] if isinstance(k, int | np.integer)
         ]
-        known = [encode_labels(fold.y, template.unlabelled)[0] for fold in folds]
+        unlabelled = self._template.unlabelled
+        known = [encode_labels(fold.y, unlabelled)[0] for fold in self._folds]
         classes = np.unique(np.concatenate(known)).tolist()
         for label in classes:
-            best, _ = max(results, key=lambda result: _mean_score(result[1]))
+            best = best_setting(self._results)
             present = best["n_components"]
             if isinstance(present, int | np.integer):
                 present = dict.fromkeys(classes, int(present))
@@ -382,79 +387,49 @@ class HybridMixtureClassifierCV(MixtureClassifier):
                 if k != present[label]
             ]
             # They need the way to their tradeoff, without its stations in the results.
-            ways = [_path_to(params, candidates["tradeoff"]) for params in changed]
-            found: list[tuple[dict[str, Any], list[_Score]]] = []
-            if self._search(template, [s for way in ways for s in way], folds, found):
+            ways = [path_to(setting, candidates["tradeoff"]) for setting in changed]
+            scored, interrupted = self._scored([s for way in ways for s in way])
+            if interrupted:
                 return True
-            results.extend(result for result in found if result[0] in changed)
+            self._results.extend(result for result in scored if result[0] in changed)
         return False
 
-    def _tabulate(self, results: list[tuple[dict[str, Any], list[_Score]]]) -> None:
-        """Set the attributes that tell how the settings did."""
-        scores = np.array([[s.score for s in own] for _, own in results])
-        means = scores.mean(axis=1)
-        table: dict[str, Any] = {"params": [params for params, _ in results]}
-        for name in SEARCHED:
-            column = np.ma.MaskedArray(np.empty(len(results), dtype=object), mask=False)
-            for row, (params, _) in enumerate(results):
-                column[row] = params[name]
-            table[f"param_{name}"] = column
-        for fold, column in enumerate(scores.T):
-            table[f"split{fold}_test_score"] = column
-        table["mean_test_score"] = means
-        table["std_test_score"] = scores.std(axis=1)
-        worst_last = np.where(np.isnan(means), -np.inf, means)
-        better = worst_last[None, :] > worst_last[:, None]
-        table["rank_test_score"] = 1 + better.sum(axis=1, dtype=np.int32)
-        for name, seconds in (
-            ("fit_time", [[s.fit_seconds for s in own] for _, own in results]),
-            ("score_time", [[s.score_seconds for s in own] for _, own in results]),
-        ):
-            table[f"mean_{name}"] = np.mean(seconds, axis=1)
-            table[f"std_{name}"] = np.std(seconds, axis=1)
-        self.cv_results_ = table
-        self.best_index_ = int(table["rank_test_score"].argmin())
-        self.best_params_ = results[self.best_index_][0]
-        self.best_score_ = float(means[self.best_index_])
+    def _scored(self, settings: list[Setting]) -> tuple[Results, bool]:
+        """Return the settings that were scored on all folds, and whether any is missing."""
+        from sklearn.utils.parallel import Parallel, delayed
 
-    def _adopt(self, model: HybridMixtureClassifier) -> None:
-        """Take over what the best model has learned, and predict like it."""
-        for name in getattr(self, "_adopted", []):
-            self.__dict__.pop(name, None)
-        learned = {k: v for k, v in vars(model).items() if k.endswith("_")}
-        self._adopted = list(learned)
-        self.__dict__.update(learned)
-
-
-# Settings and paths ---------------------------------------------------------------------
-
-
-def _bundles(settings: list[dict[str, Any]]) -> list[list[list[dict[str, Any]]]]:
-    """Group settings that share EM, and in them paths along ascending tradeoffs."""
-    bundles: dict[str, dict[str, list[dict[str, Any]]]] = {}
-    for params in settings:
-        start = repr([params[name] for name in _STARTS])
-        paths = bundles.setdefault(start, {})
-        paths.setdefault(repr(params["margin"]), []).append(params)
-    return [
-        [sorted(path, key=lambda params: params["tradeoff"]) for path in paths.values()]
-        for paths in bundles.values()
-    ]
-
-
-def _path_to(params: dict[str, Any], tradeoffs: list[float]) -> list[dict[str, Any]]:
-    """Return the settings of smaller tradeoffs, in ascending order, and the last one."""
-    below = sorted(value for value in set(tradeoffs) if value < params["tradeoff"])
-    return [{**params, "tradeoff": value} for value in [*below, params["tradeoff"]]]
+        groups, folds = bundles(settings), self._folds
+        tasks = [(group, fold) for group in groups for fold in folds]
+        parallel = Parallel(n_jobs=self._n_jobs, return_as="generator")
+        scores = parallel(
+            delayed(_score_bundle)(self._template, group, fold, self._scorer)
+            for group, fold in tasks
+        )
+        done: list[list[Score]] = []
+        try:
+            for finished in scores:
+                done.append(finished)
+                announce("search", len(done), len(tasks))
+        except KeyboardInterrupt:
+            if len(done) < len(folds) and not self._results:
+                raise
+        results: Results = []
+        for number, group in enumerate(groups):
+            own = done[number * len(folds) : (number + 1) * len(folds)]
+            if len(own) == len(folds):
+                flat = itertools.chain.from_iterable(group)
+                by_setting = map(list, zip(*own, strict=True))
+                results.extend(zip(flat, by_setting, strict=True))
+        return results, len(done) < len(tasks)
 
 
 def _models(
     template: HybridMixtureClassifier,
-    paths: list[list[dict[str, Any]]],
+    paths: list[list[Setting]],
     X: Any,
     y: Any,
     weights: Any,
-) -> Iterator[tuple[dict[str, Any], HybridMixtureClassifier, float]]:
+) -> Iterator[tuple[Setting, HybridMixtureClassifier, float]]:
     """Train all settings of a bundle; yield setting, model and seconds.
 
     The paths begin with the same EM, and each model goes on from the one before it.
@@ -476,10 +451,10 @@ def _models(
 
 def _score_bundle(
     template: HybridMixtureClassifier,
-    paths: list[list[dict[str, Any]]],
+    paths: list[list[Setting]],
     fold: _Fold,
     scorer: Any,
-) -> list[_Score]:
+) -> list[Score]:
     scores = []
     with listening(None), warnings.catch_warnings():
         # Settings that do not suit the table show in their scores.
@@ -487,16 +462,5 @@ def _score_bundle(
         for _, model, seconds in _models(template, paths, fold.X, fold.y, fold.weights):
             began = time.perf_counter()
             score = float(scorer(model, fold.X_held, fold.y_held))
-            scores.append(_Score(score, seconds, time.perf_counter() - began))
+            scores.append(Score(score, seconds, time.perf_counter() - began))
     return scores
-
-
-def _mean_score(scores: list[_Score]) -> float:
-    return float(np.mean([score.score for score in scores]))
-
-
-def _show_progress(done: int, total: int) -> None:
-    filled = _BAR_WIDTH * done // total
-    bar = "#" * filled + "." * (_BAR_WIDTH - filled)
-    end = "\n" if done == total else ""
-    print(f"\r[{bar}] {done}/{total}", end=end, file=sys.stderr, flush=True)

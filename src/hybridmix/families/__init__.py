@@ -1,6 +1,6 @@
 """Families of component densities."""
 
-from hybridmix.families.base import Coordinates, Family
+from hybridmix.families.base import Coordinates, Family, Point
 from hybridmix.families.categorical import Categorical
 from hybridmix.families.diagonal import DiagonalGaussian
 from hybridmix.families.full import FullGaussian
@@ -18,6 +18,7 @@ __all__ = [
     "DiagonalGaussian",
     "Family",
     "FullGaussian",
+    "Point",
     "Product",
     "RefinedSubspaceGaussian",
     "Subspace",

@@ -7,11 +7,20 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from hybridmix._registered import registered
+from hybridmix._require import (
+    require_array,
+    require_instance,
+    require_log_probabilities,
+    require_number,
+    require_whole,
+)
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import MISSING_CODE, Rows
-from hybridmix.families.base import Coordinates, Family, Parameters, Statistics
+from hybridmix.families.base import Coordinates, Family, Parameters, Point, Statistics
 
 
+@registered
 @dataclass(frozen=True)
 class CategoricalParameters(Parameters):
     """Log probabilities (J, M) of the categories of all columns, one after the other."""
@@ -26,6 +35,7 @@ class CategoricalStatistics(Statistics):
     counts: FloatArray
 
 
+@registered
 @dataclass(frozen=True)
 class Categorical(Family[CategoricalParameters, CategoricalStatistics]):
     r"""Independent categorical columns.
@@ -45,6 +55,23 @@ class Categorical(Family[CategoricalParameters, CategoricalStatistics]):
 
     n_categories: tuple[int, ...]
     smoothing: float = 1.0
+
+    def layout(self) -> tuple[int, tuple[int, ...]]:
+        return 0, self.n_categories
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless the hyperparameters are of the right kind."""
+        require_instance("n_categories", self.n_categories, tuple)
+        require_whole("numbers of categories", self.n_categories, 1)
+        require_number("smoothing", self.smoothing, 0.0)
+
+    def check_parameters(
+        self, parameters: CategoricalParameters, n_components: int
+    ) -> None:
+        require_instance("a set of parameters", parameters, CategoricalParameters)
+        logs = parameters.log_probabilities
+        require_array("log_probabilities", logs, (n_components, sum(self.n_categories)))
+        require_log_probabilities("log_probabilities", logs, self.offsets[:-1].tolist())
 
     @property
     def offsets(self) -> IntArray:
@@ -101,16 +128,8 @@ class Categorical(Family[CategoricalParameters, CategoricalStatistics]):
         """Repeat a value of each column for its categories, (J, M)."""
         return np.repeat(per_column, self.n_categories, axis=1)
 
-    def start(self, rows: Rows, weights: FloatArray) -> CategoricalParameters:
-        prepared = self.prepare(rows)
-        ignored = CategoricalParameters(np.empty((0, 0)))
-        return self.maximise(self.accumulate(prepared, ignored, weights))
-
     def log_prior(self, parameters: CategoricalParameters) -> float:
         return self.smoothing * float(parameters.log_probabilities.sum())
-
-    def collapsed(self, parameters: CategoricalParameters) -> BoolArray:
-        return np.zeros(len(parameters.log_probabilities), dtype=bool)
 
     def coordinates(
         self, start: CategoricalParameters, counts: FloatArray
@@ -159,7 +178,7 @@ class Categorical(Family[CategoricalParameters, CategoricalStatistics]):
                 codes[column, chosen] = np.minimum(found, n_categories - 1)
         return Rows(np.empty((0, len(components))), None, codes)
 
-    def restrict(
+    def marginal(
         self, parameters: CategoricalParameters, real: list[int], codes: list[int]
     ) -> tuple[Categorical, CategoricalParameters]:
         parts = np.split(parameters.log_probabilities, self.offsets[1:-1], axis=1)
@@ -191,13 +210,6 @@ class Categorical(Family[CategoricalParameters, CategoricalStatistics]):
             (present @ part.T).T for part in (-most, mean, variance)
         )
         return offset, mean, variance
-
-    def concatenate(
-        self, parts: list[CategoricalParameters], counts: list[float]
-    ) -> CategoricalParameters:
-        return CategoricalParameters(
-            np.concatenate([part.log_probabilities for part in parts])
-        )
 
     def n_parameters(self, n_components: int) -> int:
         return n_components * sum(count - 1 for count in self.n_categories)
@@ -233,17 +245,37 @@ class CategoricalCoordinates(Coordinates[CategoricalParameters, CategoricalStati
         self._step = 1.0 / np.sqrt(np.maximum(information * (1 - probabilities), 1.0))
         self.size = self._start.size
 
-    def parameters(self, vector: FloatArray) -> CategoricalParameters:
-        logits = self._start + vector.reshape(self._start.shape) * self._step
-        return CategoricalParameters(self._family.normalised(logits))
+    def at(self, vector: FloatArray) -> CategoricalPoint:
+        return CategoricalPoint(self, vector)
 
-    def gradient(
-        self, vector: FloatArray, statistics: CategoricalStatistics
-    ) -> FloatArray:
-        log_probabilities = self.parameters(vector).log_probabilities
-        by_logits = self._family.gradient_by_logits(log_probabilities, statistics.counts)
+    def probabilities(self, vector: FloatArray) -> FloatArray:
+        """Return the log probabilities (J, M) that a vector stands for."""
+        logits = self._start + vector.reshape(self._start.shape) * self._step
+        return self._family.normalised(logits)
+
+    def pulled(self, log_probabilities: FloatArray, counts: FloatArray) -> FloatArray:
+        """Pull the gradient of ``sum counts log_probabilities`` back to the vector."""
+        by_logits = self._family.gradient_by_logits(log_probabilities, counts)
         return (by_logits * self._step).ravel()
 
-    def prior_gradient(self, vector: FloatArray) -> FloatArray:
-        imaginary = np.full_like(self._start, self._family.smoothing)
-        return self.gradient(vector, CategoricalStatistics(imaginary))
+    @property
+    def smoothing(self) -> FloatArray:
+        """The counts (J, M) that the prior stands for."""
+        return np.full_like(self._start, self._family.smoothing)
+
+
+class CategoricalPoint(Point[CategoricalParameters, CategoricalStatistics]):
+    """A place in the coordinates of categorical columns."""
+
+    def __init__(self, frame: CategoricalCoordinates, vector: FloatArray) -> None:
+        self.vector = vector
+        self._frame = frame
+        self.parameters = CategoricalParameters(frame.probabilities(vector))
+
+    def gradient(self, statistics: CategoricalStatistics) -> FloatArray:
+        return self._frame.pulled(self.parameters.log_probabilities, statistics.counts)
+
+    def prior_gradient(self) -> FloatArray:
+        return self._frame.pulled(
+            self.parameters.log_probabilities, self._frame.smoothing
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hybridmix._typing import FloatArray
-from hybridmix.families.base import Coordinates
+from hybridmix.families.base import Coordinates, Point
 from hybridmix.families.moments import (
     DiagonalParameters,
     DiagonalStatistics,
@@ -48,60 +48,73 @@ class DiagonalCoordinates(Coordinates[DiagonalParameters, DiagonalStatistics]):
         prior: VariancePrior,
         spherical: bool,
     ) -> None:
-        self._prior_strength = prior.strength
-        self._prior_ratio = prior.variances / start.variances
-        self._room = room_above(prior.floor, np.sqrt(start.variances))
-        self._means = start.means
-        self._deviations = np.sqrt(start.variances)
+        self.prior_strength = prior.strength
+        self.prior_ratio = prior.variances / start.variances
+        self.means = start.means
+        self.deviations = np.sqrt(start.variances)
+        self._room = room_above(prior.floor, self.deviations)
         self._step = 1.0 / np.sqrt(np.maximum(counts, 1.0))[:, None]
         self._n_scales = 1 if spherical else start.means.shape[1]
         self.size = start.means.size + len(start.means) * self._n_scales
 
-    def _split(self, vector: FloatArray) -> tuple[FloatArray, FloatArray]:
-        n_shifts = self._means.size
-        shift = vector[:n_shifts].reshape(self._means.shape) * self._step
+    def at(self, vector: FloatArray) -> DiagonalPoint:
+        return DiagonalPoint(self, vector)
+
+    def split(self, vector: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the shifts ``u`` (J, d), and the log scales ``b`` (J, d or 1)."""
+        n_shifts = self.means.size
+        shift = vector[:n_shifts].reshape(self.means.shape) * self._step
         log_scale = vector[n_shifts:].reshape(-1, self._n_scales) * self._step
         return shift, log_scale
 
-    def parameters(self, vector: FloatArray) -> DiagonalParameters:
-        shift, log_scale = self._split(vector)
-        deviations = self._deviations * np.exp(-log_scale)
-        return DiagonalParameters(self._means + deviations * shift, deviations**2)
-
-    def gradient(self, vector: FloatArray, statistics: DiagonalStatistics) -> FloatArray:
-        shift, log_scale = self._split(vector)
-        counts = statistics.counts
-        first = (statistics.first - counts * self._means) / self._deviations
-        second = (
-            statistics.second
-            - 2.0 * self._means * statistics.first
-            + counts * self._means**2
-        ) / self._deviations**2
-        scale = np.exp(log_scale)
-        by_shift = scale * first - counts * shift
-        by_scale = counts - scale**2 * second + shift * scale * first
-        return self._joined(by_shift, by_scale)
-
-    def prior_gradient(self, vector: FloatArray) -> FloatArray:
-        _, log_scale = self._split(vector)
-        ratio = np.exp(2.0 * log_scale) * self._prior_ratio
-        return self._joined(
-            np.zeros_like(self._means), self._prior_strength * (1.0 - ratio)
+    def joined(self, by_shift: FloatArray, by_scale: FloatArray) -> FloatArray:
+        """Join derivatives by shifts and log scales to those by the vector."""
+        if self._n_scales == 1:
+            by_scale = by_scale.sum(axis=1, keepdims=True)
+        return np.concatenate(
+            [(by_shift * self._step).ravel(), (by_scale * self._step).ravel()]
         )
 
     def bounds(self) -> tuple[FloatArray, FloatArray]:
         lower, upper = super().bounds()
         room = self._room[:, : self._n_scales]
         growth = np.where(room > 0.0, np.log(_MOST_GROWTH), 0.0)
-        lower[self._means.size :] = -(growth / self._step).ravel()
-        upper[self._means.size :] = (room / self._step).ravel()
+        lower[self.means.size :] = -(growth / self._step).ravel()
+        upper[self.means.size :] = (room / self._step).ravel()
         return lower, upper
 
-    def _joined(self, by_shift: FloatArray, by_scale: FloatArray) -> FloatArray:
-        if self._n_scales == 1:
-            by_scale = by_scale.sum(axis=1, keepdims=True)
-        return np.concatenate(
-            [(by_shift * self._step).ravel(), (by_scale * self._step).ravel()]
+
+class DiagonalPoint(Point[DiagonalParameters, DiagonalStatistics]):
+    """A place in the coordinates of diagonal Gaussians."""
+
+    def __init__(self, frame: DiagonalCoordinates, vector: FloatArray) -> None:
+        self.vector = vector
+        self._frame = frame
+        self._shift, self._log_scale = frame.split(vector)
+        deviations = frame.deviations * np.exp(-self._log_scale)
+        self.parameters = DiagonalParameters(
+            frame.means + deviations * self._shift, deviations**2
+        )
+
+    def gradient(self, statistics: DiagonalStatistics) -> FloatArray:
+        frame, shift = self._frame, self._shift
+        counts = statistics.counts
+        first = (statistics.first - counts * frame.means) / frame.deviations
+        second = (
+            statistics.second
+            - 2.0 * frame.means * statistics.first
+            + counts * frame.means**2
+        ) / frame.deviations**2
+        scale = np.exp(self._log_scale)
+        by_shift = scale * first - counts * shift
+        by_scale = counts - scale**2 * second + shift * scale * first
+        return frame.joined(by_shift, by_scale)
+
+    def prior_gradient(self) -> FloatArray:
+        frame = self._frame
+        ratio = np.exp(2.0 * self._log_scale) * frame.prior_ratio
+        return frame.joined(
+            np.zeros_like(frame.means), frame.prior_strength * (1.0 - ratio)
         )
 
 
@@ -118,14 +131,14 @@ class FullCoordinates(Coordinates[FullParameters, FullStatistics]):
     def __init__(
         self, start: FullParameters, counts: FloatArray, prior: VariancePrior
     ) -> None:
-        self._start = start
-        pivots = 1.0 / np.diagonal(start.whiteners, axis1=1, axis2=2)
-        self._room = room_above(prior.floor, pivots)
-        self._prior_strength = prior.strength
+        self.start = start
+        self.prior_strength = prior.strength
         # The prior's covariance, where the start is white.
-        self._prior = (
+        self.prior = (
             start.whiteners @ prior.covariance @ np.swapaxes(start.whiteners, 1, 2)
         )
+        pivots = 1.0 / np.diagonal(start.whiteners, axis1=1, axis2=2)
+        self._room = room_above(prior.floor, pivots)
         n_components, d = start.means.shape
         filled = np.maximum(counts, 1.0)
         self._shift_step = 1.0 / np.sqrt(filled)[:, None]
@@ -135,62 +148,22 @@ class FullCoordinates(Coordinates[FullParameters, FullStatistics]):
         self._is_diagonal = self._lower[0] == self._lower[1]
         self.size = start.means.size + len(start.whiteners) * len(self._lower[0])
 
-    def _split(self, vector: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the shifts (J, d) and the matrices (G, d, d)."""
-        n_shifts = self._start.means.size
-        shift = vector[:n_shifts].reshape(self._start.means.shape) * self._shift_step
-        packed = vector[n_shifts:].reshape(len(self._start.whiteners), -1)
+    def at(self, vector: FloatArray) -> FullPoint:
+        return FullPoint(self, vector)
+
+    def split(self, vector: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the shifts ``u`` (J, d), and the matrices ``B`` (G, d, d)."""
+        n_shifts = self.start.means.size
+        shift = vector[:n_shifts].reshape(self.start.means.shape) * self._shift_step
+        packed = vector[n_shifts:].reshape(len(self.start.whiteners), -1)
         packed = packed * self._matrix_step
-        matrices = np.zeros_like(self._start.whiteners)
+        matrices = np.zeros_like(self.start.whiteners)
         matrices[:, self._lower[0], self._lower[1]] = np.where(
             self._is_diagonal, np.exp(packed), packed
         )
         return shift, matrices
 
-    def parameters(self, vector: FloatArray) -> FullParameters:
-        shift, matrices = self._split(vector)
-        whiteners = matrices @ self._start.whiteners
-        factors = inverse_lower(whiteners)
-        means = self._start.means + np.squeeze(factors @ shift[:, :, None], axis=2)
-        return FullParameters(means, factors @ np.swapaxes(factors, 1, 2), whiteners)
-
-    def gradient(self, vector: FloatArray, statistics: FullStatistics) -> FloatArray:
-        shift, matrices = self._split(vector)
-        counts, means = statistics.counts[:, None], self._start.means
-        whiteners = self._start.whiteners
-        centred = statistics.first - counts * means
-        first = np.squeeze(whiteners @ centred[:, :, None], axis=2)
-        crossed = means[:, :, None] * centred[:, None, :]
-        crossed = crossed + statistics.first[:, :, None] * means[:, None, :]
-        pulled = shift[:, :, None] * first[:, None, :]
-        if len(whiteners) < len(means):
-            crossed = crossed.sum(axis=0, keepdims=True)
-            pulled = pulled.sum(axis=0, keepdims=True)
-            counts = counts.sum(keepdims=True)
-        second = whiteners @ (statistics.second - crossed) @ np.swapaxes(whiteners, 1, 2)
-        by_shift = np.squeeze(matrices @ first[:, :, None], axis=2)
-        by_shift -= statistics.counts[:, None] * shift
-        return self._joined(by_shift, pulled - matrices @ second, matrices, counts)
-
-    def prior_gradient(self, vector: FloatArray) -> FloatArray:
-        shift, matrices = self._split(vector)
-        by_matrix = -self._prior_strength * (matrices @ self._prior)
-        return self._joined(
-            np.zeros_like(shift), by_matrix, matrices, self._prior_strength
-        )
-
-    def bounds(self) -> tuple[FloatArray, FloatArray]:
-        lower, upper = super().bounds()
-        n_shifts = self._start.means.size
-        # Views, so that the diagonals can be set in place.
-        least = lower[n_shifts:].reshape(len(self._room), -1)
-        largest = upper[n_shifts:].reshape(len(self._room), -1)
-        growth = np.where(self._room > 0.0, np.log(_MOST_GROWTH), 0.0)
-        least[:, self._is_diagonal] = -growth / self._matrix_step
-        largest[:, self._is_diagonal] = self._room / self._matrix_step
-        return lower, upper
-
-    def _joined(
+    def joined(
         self,
         by_shift: FloatArray,
         by_matrix: FloatArray,
@@ -206,4 +179,55 @@ class FullCoordinates(Coordinates[FullParameters, FullStatistics]):
         packed[:, self._is_diagonal] += counts
         return np.concatenate(
             [(by_shift * self._shift_step).ravel(), (packed * self._matrix_step).ravel()]
+        )
+
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        lower, upper = super().bounds()
+        n_shifts = self.start.means.size
+        # Views, so that the diagonals can be set in place.
+        least = lower[n_shifts:].reshape(len(self._room), -1)
+        largest = upper[n_shifts:].reshape(len(self._room), -1)
+        growth = np.where(self._room > 0.0, np.log(_MOST_GROWTH), 0.0)
+        least[:, self._is_diagonal] = -growth / self._matrix_step
+        largest[:, self._is_diagonal] = self._room / self._matrix_step
+        return lower, upper
+
+
+class FullPoint(Point[FullParameters, FullStatistics]):
+    """A place in the coordinates of full Gaussians."""
+
+    def __init__(self, frame: FullCoordinates, vector: FloatArray) -> None:
+        self.vector = vector
+        self._frame = frame
+        self._shift, self._matrices = frame.split(vector)
+        whiteners = self._matrices @ frame.start.whiteners
+        factors = inverse_lower(whiteners)
+        moved = np.squeeze(factors @ self._shift[:, :, None], axis=2)
+        self.parameters = FullParameters(
+            frame.start.means + moved, factors @ np.swapaxes(factors, 1, 2), whiteners
+        )
+
+    def gradient(self, statistics: FullStatistics) -> FloatArray:
+        shift, matrices = self._shift, self._matrices
+        whiteners, means = self._frame.start.whiteners, self._frame.start.means
+        counts = statistics.counts[:, None]
+        centred = statistics.first - counts * means
+        first = np.squeeze(whiteners @ centred[:, :, None], axis=2)
+        crossed = means[:, :, None] * centred[:, None, :]
+        crossed = crossed + statistics.first[:, :, None] * means[:, None, :]
+        pulled = shift[:, :, None] * first[:, None, :]
+        if len(whiteners) < len(means):
+            crossed = crossed.sum(axis=0, keepdims=True)
+            pulled = pulled.sum(axis=0, keepdims=True)
+            counts = counts.sum(keepdims=True)
+        second = whiteners @ (statistics.second - crossed) @ np.swapaxes(whiteners, 1, 2)
+        by_shift = np.squeeze(matrices @ first[:, :, None], axis=2)
+        by_shift -= statistics.counts[:, None] * shift
+        return self._frame.joined(by_shift, pulled - matrices @ second, matrices, counts)
+
+    def prior_gradient(self) -> FloatArray:
+        frame = self._frame
+        by_matrix = -frame.prior_strength * (self._matrices @ frame.prior)
+        return frame.joined(
+            np.zeros_like(self._shift), by_matrix, self._matrices, frame.prior_strength
         )

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hybridmix._registered import registered
+from hybridmix._require import require, require_instance
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import Rows
 from hybridmix.families.base import Family
@@ -30,6 +32,7 @@ class _Features:
         return len(self.values) == 3 * self.n_columns
 
 
+@registered
 @dataclass(frozen=True)
 class DiagonalGaussian(Family[DiagonalParameters, DiagonalStatistics]):
     r"""Gaussians with independent columns.
@@ -57,6 +60,19 @@ class DiagonalGaussian(Family[DiagonalParameters, DiagonalStatistics]):
     def n_columns(self) -> int:
         """Number of real columns."""
         return len(self.prior.variances)
+
+    def layout(self) -> tuple[int, tuple[int, ...]]:
+        return self.n_columns, ()
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless the hyperparameters are of the right kind."""
+        require_instance("the prior", self.prior, VariancePrior)
+        require_instance("spherical", self.spherical, bool)
+
+    def check_parameters(self, parameters: DiagonalParameters, n_components: int) -> None:
+        require_instance("a set of parameters", parameters, DiagonalParameters)
+        shape = (n_components, self.n_columns)
+        require(parameters.means.shape == shape, f"means does not have the shape {shape}")
 
     def width(self, n_components: int, observed: BoolArray | None = None) -> int:
         return max(n_components, 3 * self.n_columns)
@@ -127,12 +143,6 @@ class DiagonalGaussian(Family[DiagonalParameters, DiagonalStatistics]):
             squares = squares.sum(axis=1, keepdims=True)
         return np.all(counted, axis=1) & np.all(squares > 0.0, axis=1)
 
-    def start(self, rows: Rows, weights: FloatArray) -> DiagonalParameters:
-        # The statistics of independent columns do not depend on the parameters.
-        none = np.zeros((len(weights), self.n_columns))
-        ignored = DiagonalParameters(none, none + 1.0)
-        return self.maximise(self.accumulate(self.prepare(rows), ignored, weights))
-
     def _prior_variances(self) -> FloatArray:
         if self.spherical:
             return np.full(self.n_columns, self.prior.variances.mean())
@@ -186,16 +196,13 @@ class DiagonalGaussian(Family[DiagonalParameters, DiagonalStatistics]):
         real = parameters.means[components] + deviation * noise
         return Rows(real.T, None, np.empty((0, len(components)), np.int32))
 
-    def restrict(
+    def marginal(
         self, parameters: DiagonalParameters, real: list[int], codes: list[int]
     ) -> tuple[DiagonalGaussian, DiagonalParameters]:
         kept = DiagonalParameters(
             parameters.means[:, real], parameters.variances[:, real]
         )
-        return DiagonalGaussian(self.prior.restricted(real), self.spherical), kept
-
-    def reads(self, real: list[int], codes: list[int]) -> bool:
-        return bool(real)
+        return DiagonalGaussian(self.prior.marginal(real), self.spherical), kept
 
     def surprise(
         self, prepared: _Features, parameters: DiagonalParameters, notes: None
@@ -208,14 +215,6 @@ class DiagonalGaussian(Family[DiagonalParameters, DiagonalStatistics]):
         offset = half_log_volume @ mask
         mean = np.broadcast_to(0.5 * mask.sum(axis=0), offset.shape)
         return offset, mean, mean
-
-    def concatenate(
-        self, parts: list[DiagonalParameters], counts: list[float]
-    ) -> DiagonalParameters:
-        return DiagonalParameters(
-            np.concatenate([part.means for part in parts]),
-            np.concatenate([part.variances for part in parts]),
-        )
 
     def n_parameters(self, n_components: int) -> int:
         per_component = self.n_columns + (1 if self.spherical else self.n_columns)

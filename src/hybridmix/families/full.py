@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from hybridmix._registered import registered
+from hybridmix._require import require, require_instance
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import Rows
 from hybridmix.families.base import Family
@@ -23,7 +25,12 @@ from hybridmix.families.moments import (
 from hybridmix.families.patterns import RowGroup, group_rows
 from hybridmix.families.prior import LOG_2PI, VariancePrior
 
+# Matrices that a covariance takes in training: itself, whitener and precision, products
+# of rows, and what an M-step computes on the way.
+_MATRICES = 8
 
+
+@registered
 @dataclass(frozen=True)
 class FullGaussian(Family[FullParameters, FullStatistics]):
     r"""Gaussians with any covariance.
@@ -52,6 +59,28 @@ class FullGaussian(Family[FullParameters, FullStatistics]):
         """Number of real columns."""
         return len(self.prior.variances)
 
+    @property
+    def ties_components(self) -> bool:
+        return self.tied
+
+    def layout(self) -> tuple[int, tuple[int, ...]]:
+        return self.n_columns, ()
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless the hyperparameters are of the right kind."""
+        require_instance("the prior", self.prior, VariancePrior)
+        require_instance("tied", self.tied, bool)
+
+    def check_parameters(self, parameters: FullParameters, n_components: int) -> None:
+        require_instance("a set of parameters", parameters, FullParameters)
+        shape = (n_components, self.n_columns)
+        require(parameters.means.shape == shape, f"means does not have the shape {shape}")
+        copies = 1 if self.tied else n_components
+        require(
+            len(parameters.covariances) == copies,
+            f"there are not {copies} covariances for {n_components} components",
+        )
+
     def width(self, n_components: int, observed: BoolArray | None = None) -> int:
         copies = 1 if self.tied else n_components
         width = copies * (self.n_columns + 1)
@@ -62,6 +91,11 @@ class FullGaussian(Family[FullParameters, FullStatistics]):
             size = np.minimum(n_observed, self.n_columns - n_observed)
             width += copies * int(np.mean(np.square(size))) // 8
         return max(n_components, width)
+
+    def parameter_bytes(self, n_components: int) -> int:
+        copies = 1 if self.tied else n_components
+        vectors = 4 * n_components * self.n_columns
+        return 8 * (vectors + _MATRICES * copies * self.n_columns**2)
 
     def prepare(self, rows: Rows) -> list[RowGroup]:
         return group_rows(rows)
@@ -220,14 +254,11 @@ class FullGaussian(Family[FullParameters, FullStatistics]):
         real = parameters.means[components] + correlated
         return Rows(real.T, None, np.empty((0, len(components)), np.int32))
 
-    def restrict(
+    def marginal(
         self, parameters: FullParameters, real: list[int], codes: list[int]
     ) -> tuple[FullGaussian, FullParameters]:
-        family = FullGaussian(self.prior.restricted(real), self.tied)
+        family = FullGaussian(self.prior.marginal(real), self.tied)
         return family, parameters.marginal(np.asarray(real, dtype=np.intp))
-
-    def reads(self, real: list[int], codes: list[int]) -> bool:
-        return bool(real)
 
     def surprise(
         self, prepared: list[RowGroup], parameters: FullParameters, notes: list[Any]
@@ -250,17 +281,13 @@ class FullGaussian(Family[FullParameters, FullStatistics]):
     def concatenate(
         self, parts: list[FullParameters], counts: list[float]
     ) -> FullParameters:
-        means = np.concatenate([part.means for part in parts])
-        if self.tied:
-            shared = np.average(
-                [part.covariances[0] for part in parts], axis=0, weights=counts
-            )
-            return FullParameters.of(means, shared[None])
-        return FullParameters(
-            means,
-            np.concatenate([part.covariances for part in parts]),
-            np.concatenate([part.whiteners for part in parts]),
+        if not self.tied:
+            return super().concatenate(parts, counts)
+        shared = np.average(
+            [part.covariances[0] for part in parts], axis=0, weights=counts
         )
+        means = np.concatenate([part.means for part in parts])
+        return FullParameters.of(means, shared[None])
 
     def n_parameters(self, n_components: int) -> int:
         d = self.n_columns

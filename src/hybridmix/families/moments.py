@@ -9,20 +9,32 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from hybridmix._registered import registered
+from hybridmix._require import require, require_array, require_rank
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.families.base import Parameters, Statistics
 from hybridmix.families.prior import LOG_2PI
 
 # Matrices up to this size are inverted at once.
 _SMALL = 16
+# How far covariances may be from symmetric, relatively, and whitened ones from the
+# identity, plus this many roundings.
+_ASYMMETRY, _WHITE, _ROUNDINGS = 1e-9, 1e-6, 64.0
 
 
+@registered
 @dataclass(frozen=True, eq=False)
 class DiagonalParameters(Parameters):
     """Means and variances, both (J, d)."""
 
     means: FloatArray
     variances: FloatArray
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless all is finite and the variances are positive."""
+        require_rank("means", self.means, 2)
+        require_array("means", self.means, self.means.shape)
+        require_array("variances", self.variances, self.means.shape, positive=True)
 
     def affine(self, scale: FloatArray, shift: FloatArray) -> Self:
         return type(self)(self.means * scale + shift, self.variances * scale**2)
@@ -53,6 +65,7 @@ class DiagonalStatistics(Statistics):
     second: FloatArray
 
 
+@registered
 @dataclass(frozen=True, eq=False)
 class FullParameters(Parameters):
     r"""Means and covariances, with the factors that densities are computed from.
@@ -69,6 +82,18 @@ class FullParameters(Parameters):
     means: FloatArray
     covariances: FloatArray
     whiteners: FloatArray
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless the whiteners are those of the covariances."""
+        require_rank("means", self.means, 2)
+        require_array("means", self.means, self.means.shape)
+        require_rank("covariances", self.covariances, 3)
+        n_components, d = self.means.shape
+        shape = (len(self.covariances), d, d)
+        require(shape[0] in (1, n_components), "covariances and means differ in number")
+        require_array("covariances", self.covariances, shape)
+        require_array("whiteners", self.whiteners, shape)
+        check_whiteners(self.covariances, self.whiteners)
 
     @classmethod
     def of(cls, means: FloatArray, covariances: FloatArray) -> FullParameters:
@@ -222,6 +247,31 @@ def inverse_lower(lower: npt.NDArray[np.floating[Any]]) -> FloatArray:
     result[..., half:, half:] = lower_right
     result[..., half:, :half] = -(lower_right @ (lower[..., half:, :half] @ upper_left))
     return result
+
+
+def check_whiteners(covariances: FloatArray, whiteners: FloatArray) -> None:
+    r"""Raise ValueError unless :math:`A \Sigma A^\top = I` with lower triangular ``A``.
+
+    What rounding adds grows with the condition of a covariance: an entry of the product
+    is a sum of terms of up to the size of those below.
+    """
+    diagonals = np.diagonal(whiteners, axis1=1, axis2=2)
+    require((diagonals > 0.0).all(), "a whitener has a diagonal that is not positive")
+    require(not np.triu(whiteners, 1).any(), "a whitener is not lower triangular")
+    variances = np.diagonal(covariances, axis1=1, axis2=2)
+    require((variances > 0.0).all(), "a covariance has variances that are not positive")
+    deviations = np.sqrt(variances)
+    asymmetry = np.abs(covariances - np.swapaxes(covariances, 1, 2))
+    scale = deviations[:, :, None] * deviations[:, None, :]
+    require((asymmetry <= _ASYMMETRY * scale).all(), "a covariance is not symmetric")
+    with np.errstate(over="ignore", invalid="ignore"):
+        white = whiteners @ covariances @ np.swapaxes(whiteners, 1, 2)
+        sizes = np.squeeze(np.abs(whiteners) @ deviations[:, :, None], axis=2)
+        room = _WHITE + _ROUNDINGS * len(white[0]) * np.finfo(float).eps * (
+            sizes[:, :, None] * sizes[:, None, :]
+        )
+        close = np.abs(white - np.eye(len(white[0]))) <= room
+    require(close.all(), "whiteners and covariances do not belong together")
 
 
 def raised(covariances: FloatArray, floor: float) -> FloatArray:

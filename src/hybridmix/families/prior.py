@@ -7,11 +7,14 @@ from functools import cached_property
 
 import numpy as np
 
+from hybridmix._registered import registered
+from hybridmix._require import require, require_array, require_number, require_rank
 from hybridmix._typing import FloatArray
 
 LOG_2PI = float(np.log(2.0 * np.pi))
 
 
+@registered
 @dataclass(frozen=True)
 class VariancePrior:
     r"""A conjugate prior of covariances and a lower bound of variances.
@@ -40,6 +43,22 @@ class VariancePrior:
     floor: float = 1e-6
     correlations: FloatArray | None = None
 
+    def check_consistent(self) -> None:
+        """Raise ValueError unless variances are positive and correlations match them."""
+        require_rank("the prior", self.variances, 1)
+        size = len(self.variances)
+        name = "the variances of the prior"
+        require_array(name, self.variances, (size,), positive=True)
+        require_number("the strength of the prior", self.strength, 0.0)
+        require_number("the variance floor", self.floor, 0.0)
+        if self.correlations is not None:
+            name = "the correlations of the prior"
+            require_array(name, self.correlations, (size, size))
+            bounded = np.abs(self.correlations).max(initial=0.0) <= 1.0 + 1e-6
+            require(bounded, f"{name} are not between -1 and 1")
+            is_one = np.allclose(np.diagonal(self.correlations), 1.0, rtol=0, atol=1e-6)
+            require(is_one, f"{name} are not 1 on the diagonal")
+
     @cached_property
     def covariance(self) -> FloatArray:
         r""":math:`\Sigma_0`, (d, d)."""
@@ -65,7 +84,7 @@ class VariancePrior:
         filled = np.where(empty, 1.0, total)
         return np.where(empty, target, (squares + strength * target) / filled)
 
-    def restricted(self, columns: list[int]) -> VariancePrior:
+    def marginal(self, columns: list[int]) -> VariancePrior:
         """Return the prior of some of the columns."""
         correlations = self.correlations
         if correlations is not None:

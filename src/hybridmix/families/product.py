@@ -8,16 +8,23 @@ from typing import Any, Self
 
 import numpy as np
 
+from hybridmix._registered import registered
+from hybridmix._require import require, require_instance
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import Rows
-from hybridmix.families.base import Coordinates, Family, Parameters, Statistics
+from hybridmix.families.base import Coordinates, Family, Parameters, Point, Statistics
 
 
+@registered
 @dataclass(frozen=True)
 class ProductParameters(Parameters):
     """Parameters of the factors."""
 
     factors: tuple[Any, ...]
+
+    @property
+    def n_components(self) -> int:
+        return self.factors[0].n_components
 
     def take(self, components: slice | IntArray) -> Self:
         return type(self)(tuple(factor.take(components) for factor in self.factors))
@@ -37,6 +44,7 @@ class ProductStatistics(Statistics):
             mine.add(theirs, components)
 
 
+@registered
 @dataclass(frozen=True)
 class Product(Family[ProductParameters, ProductStatistics]):
     r"""Blocks of columns that are independent within a component.
@@ -51,11 +59,45 @@ class Product(Family[ProductParameters, ProductStatistics]):
 
     families: tuple[Family[Any, Any], ...]
 
+    def offers(self, capability: str) -> bool:
+        return all(family.offers(capability) for family in self.families)
+
+    @property
+    def ties_components(self) -> bool:
+        return any(family.ties_components for family in self.families)
+
+    def layout(self) -> tuple[int, tuple[int, ...]] | None:
+        layouts = [family.layout() for family in self.families]
+        known = [layout for layout in layouts if layout is not None]
+        if len(known) < len(layouts):
+            return None
+        return sum(real for real, _ in known), sum((codes for _, codes in known), ())
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless no two families read the same columns."""
+        require_instance("families", self.families, tuple)
+        for family in self.families:
+            require_instance("a family", family, Family)
+        layouts = [family.layout() or (0, ()) for family in self.families]
+        once = all(sum(map(bool, part)) <= 1 for part in zip(*layouts, strict=True))
+        require(len(layouts) > 0, "families are missing")
+        require(once, "two families read the same columns")
+
+    def check_parameters(self, parameters: ProductParameters, n_components: int) -> None:
+        require_instance("a set of parameters", parameters, ProductParameters)
+        same = len(self.families) == len(parameters.factors)
+        require(same, "families and parameters differ in number")
+        for family, factor in zip(self.families, parameters.factors, strict=True):
+            family.check_parameters(factor, n_components)
+
     def width(self, n_components: int, observed: BoolArray | None = None) -> int:
         return max(family.width(n_components, observed) for family in self.families)
 
     def kept_width(self, observed: BoolArray | None = None) -> int:
         return sum(family.kept_width(observed) for family in self.families)
+
+    def parameter_bytes(self, n_components: int) -> int:
+        return sum(family.parameter_bytes(n_components) for family in self.families)
 
     def embed(self, rows: Rows) -> Rows:
         return reduce(
@@ -169,11 +211,11 @@ class Product(Family[ProductParameters, ProductStatistics]):
             np.concatenate([part.codes for part in parts]),
         )
 
-    def restrict(
+    def marginal(
         self, parameters: ProductParameters, real: list[int], codes: list[int]
     ) -> tuple[Family[Any, Any], Any]:
         kept = [
-            family.restrict(factor, real, codes)
+            family.marginal(factor, real, codes)
             for family, factor in zip(self.families, parameters.factors, strict=True)
             if family.reads(real, codes)
         ]
@@ -221,27 +263,27 @@ class ProductCoordinates(Coordinates[ProductParameters, ProductStatistics]):
         self._ends = np.cumsum([factor.size for factor in factors])
         self.size = int(self._ends[-1])
 
-    def _split(self, vector: FloatArray) -> list[FloatArray]:
-        return np.split(vector, self._ends[:-1])
-
-    def parameters(self, vector: FloatArray) -> ProductParameters:
-        pairs = zip(self._factors, self._split(vector), strict=True)
-        return ProductParameters(tuple(f.parameters(part) for f, part in pairs))
-
-    def gradient(self, vector: FloatArray, statistics: ProductStatistics) -> FloatArray:
-        return np.concatenate(
-            [
-                factor.gradient(part, s)
-                for factor, part, s in zip(
-                    self._factors, self._split(vector), statistics.factors, strict=True
-                )
-            ]
-        )
+    def at(self, vector: FloatArray) -> ProductPoint:
+        parts = np.split(vector, self._ends[:-1])
+        pairs = zip(self._factors, parts, strict=True)
+        return ProductPoint(vector, [factor.at(part) for factor, part in pairs])
 
     def bounds(self) -> tuple[FloatArray, FloatArray]:
         lower, upper = zip(*(factor.bounds() for factor in self._factors), strict=True)
         return np.concatenate(lower), np.concatenate(upper)
 
-    def prior_gradient(self, vector: FloatArray) -> FloatArray:
-        pairs = zip(self._factors, self._split(vector), strict=True)
-        return np.concatenate([f.prior_gradient(part) for f, part in pairs])
+
+class ProductPoint(Point[ProductParameters, ProductStatistics]):
+    """The places of the factors."""
+
+    def __init__(self, vector: FloatArray, factors: list[Point[Any, Any]]) -> None:
+        self.vector = vector
+        self._factors = factors
+        self.parameters = ProductParameters(tuple(f.parameters for f in factors))
+
+    def gradient(self, statistics: ProductStatistics) -> FloatArray:
+        pairs = zip(self._factors, statistics.factors, strict=True)
+        return np.concatenate([factor.gradient(s) for factor, s in pairs])
+
+    def prior_gradient(self) -> FloatArray:
+        return np.concatenate([factor.prior_gradient() for factor in self._factors])

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hybridmix._registered import registered
+from hybridmix._require import require_instance, require_number
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.objectives.base import Objective
 
 
+@registered
 @dataclass(frozen=True)
 class Blend(Objective):
     r"""A generative objective plus a discriminative one: the hybrid objective.
@@ -27,6 +30,12 @@ class Blend(Objective):
     first: Objective
     second: Objective
     tradeoff: float
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless it blends two objectives."""
+        require_instance("a part of the objective", self.first, Objective)
+        require_instance("a part of the objective", self.second, Objective)
+        require_number("tradeoff", self.tradeoff, 0.0)
 
     @property
     def needs_rivals(self) -> bool:  # type: ignore[override]

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hybridmix._registered import registered
 from hybridmix._typing import FloatArray, IntArray
-from hybridmix.mixture import class_posterior
+from hybridmix.models.logsumexp import class_posterior
 from hybridmix.objectives.base import Objective, labelled_rows
 
 
+@registered
 @dataclass(frozen=True)
 class ConditionalLikelihood(Objective):
     r"""Log probability of the labels given the rows.

@@ -6,12 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hybridmix._registered import registered
+from hybridmix._require import require_number
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data.rows import UNLABELLED
-from hybridmix.mixture import class_posterior
+from hybridmix.models.logsumexp import class_posterior
 from hybridmix.objectives.base import Objective, labelled_rows
 
 
+@registered
 @dataclass(frozen=True)
 class Likelihood(Objective):
     r"""Log-likelihood of labelled and unlabelled rows.
@@ -22,7 +25,7 @@ class Likelihood(Objective):
     Parameters
     ----------
     unlabelled_weight : float
-        :math:`\kappa`, what an unlabelled row counts beside a labelled one.
+        :math:`\kappa`, what an unlabelled row counts, compared with a labelled one.
     """
 
     unlabelled_weight: float = 1.0
@@ -30,19 +33,23 @@ class Likelihood(Objective):
     signed = False
     parts = ("likelihood",)
 
+    def check_consistent(self) -> None:
+        """Raise ValueError unless the weight is a number."""
+        require_number("unlabelled_weight", self.unlabelled_weight, 0.0)
+
     def values_and_weights(
         self, log_joint: FloatArray, labels: IntArray
     ) -> tuple[FloatArray, FloatArray]:
-        if len(log_joint) == 1 and labels[0] != UNLABELLED:
+        labelled, own = labelled_rows(labels)
+        if len(log_joint) == 1 and len(labelled) == len(labels):
             # Rows of one class, evaluated without its rivals: the bulk of a fit.
             return log_joint, np.ones(log_joint.shape)
         values = np.empty(log_joint.shape[1])
         weights = np.zeros(log_joint.shape)
-        labelled, own = labelled_rows(labels)
         values[labelled] = log_joint[own, labelled]
         weights[own, labelled] = 1.0
-        unlabelled = np.flatnonzero(labels == UNLABELLED)
-        if len(unlabelled):
+        if len(labelled) < len(labels):
+            unlabelled = np.flatnonzero(labels == UNLABELLED)
             evidence, posterior = class_posterior(log_joint[:, unlabelled])
             values[unlabelled] = self.unlabelled_weight * evidence
             weights[:, unlabelled] = self.unlabelled_weight * posterior

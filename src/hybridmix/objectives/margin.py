@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hybridmix._registered import registered
+from hybridmix._require import require_number, require_positive
 from hybridmix._typing import FloatArray, IntArray
-from hybridmix.mixture import grouped_logsumexp
+from hybridmix.models.logsumexp import grouped_logsumexp
 from hybridmix.objectives.base import Objective, labelled_rows
 
 
@@ -32,6 +34,10 @@ class MarginObjective(Objective):
     needs_rivals = True
     signed = True
     parts = ("margin",)
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless the options are numbers in their range."""
+        require_positive("sharpness", self.sharpness)
 
     @abstractmethod
     def of_margins(self, margins: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -70,6 +76,7 @@ def soft_hinge(t: FloatArray, width: float) -> tuple[FloatArray, FloatArray]:
     return values, inside / (2.0 * width)
 
 
+@registered
 @dataclass(frozen=True)
 class Margin(MarginObjective):
     r"""Minus the soft hinge loss of margins below a desired one.
@@ -93,6 +100,13 @@ class Margin(MarginObjective):
     width: float = 0.5
     largest_loss: float | None = None
 
+    def check_consistent(self) -> None:
+        super().check_consistent()
+        require_number("margin", self.margin)
+        require_positive("width", self.width)
+        if self.largest_loss is not None:
+            require_number("largest_loss", self.largest_loss, 0.0)
+
     def of_margins(self, margins: FloatArray) -> tuple[FloatArray, FloatArray]:
         loss, slope = soft_hinge(self.margin - margins, self.width)
         if self.largest_loss is not None:
@@ -101,6 +115,7 @@ class Margin(MarginObjective):
         return -loss, slope
 
 
+@registered
 @dataclass(frozen=True)
 class ScaledMargin(MarginObjective):
     r"""Logarithm of a bounded, smooth function of the margin's power.
@@ -120,6 +135,10 @@ class ScaledMargin(MarginObjective):
     """
 
     power: float = 0.1
+
+    def check_consistent(self) -> None:
+        super().check_consistent()
+        require_positive("power", self.power)
 
     def of_margins(self, margins: FloatArray) -> tuple[FloatArray, FloatArray]:
         y = np.exp(np.minimum(self.power * margins, 1.0))  # all is flat beyond log 2

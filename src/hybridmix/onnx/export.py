@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from hybridmix._typing import FloatArray
-from hybridmix.estimators.calibration import Calibration
+from hybridmix.training.calibration import Calibration
 from hybridmix.estimators.density import MixtureDensity
 from hybridmix.estimators.joint import MixtureClassifier
 from hybridmix.onnx.densities import component_densities

@@ -14,9 +14,9 @@ from hybridmix._chunks import row_chunks
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import UNLABELLED, Schema, Table, number_labels, read_table
 from hybridmix.data.columns import label_of
-from hybridmix.estimators.base import MixtureEstimator
+from hybridmix.estimators.base import FittedMixture
 from hybridmix.estimators.components import component_moments
-from hybridmix.mixture import class_posterior
+from hybridmix.models import class_posterior
 
 # Beyond the rows, pictures show this share of their range on each side.
 _MARGIN = 0.1
@@ -58,7 +58,7 @@ class MarginalView:
 
     Attributes
     ----------
-    estimator : MixtureEstimator
+    estimator : FittedMixture
         The mixture.
     table : Table
         The rows.
@@ -76,7 +76,7 @@ class MarginalView:
 
         Parameters
         ----------
-        estimator : MixtureEstimator, or a search with ``best_estimator_``
+        estimator : FittedMixture, or a search with ``best_estimator_``
             Fitted.
         X : array-like or data frame of shape (n, d)
             Rows to show.
@@ -84,7 +84,7 @@ class MarginalView:
             Their labels.
         """
         mixture: Any = getattr(estimator, "best_estimator_", estimator)
-        if not isinstance(mixture, MixtureEstimator):
+        if not isinstance(mixture, FittedMixture):
             raise TypeError(
                 "Only mixtures of hybridmix have exact marginals to draw; this is a "
                 f"{type(mixture).__name__}."
@@ -198,7 +198,7 @@ class MarginalView:
         log_joint : ndarray of shape (C, n)
             In the units of the table.
         """
-        model = self.estimator.model_.restrict(*self.schema.places(columns))
+        model = self.estimator.model_.marginal(*self.schema.places(columns))
         has_holes = bool(np.isnan(real).any())
         table = Table(self.schema.restricted(columns), real, codes, has_holes)
         observed = table.observed()

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from hybridmix._typing import FloatArray
-from hybridmix.estimators.typicality import LOG_RARE
+from hybridmix.models.typicality import LOG_RARE
 from hybridmix.plots.axes import new_axes
 from hybridmix.plots.drawing import PALETTE
 

@@ -13,13 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import numpy as np
 
 from hybridmix._typing import FloatArray
-from hybridmix.reporting.markup import element, number
+from hybridmix.reporting.markup import element, escape, number
 from hybridmix.reporting.plane import HEIGHT, TOP, WIDTH, Plane, limits_of, place_text
 
 # Series after these would look like others.

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from hybridmix.progress import announce
-from hybridmix.reporting.markup import element
+from hybridmix.reporting.markup import element, escape
 
 if TYPE_CHECKING:
     from hybridmix.reporting.subject import Subject
@@ -39,7 +38,7 @@ class Report:
         path : str or path-like
             The file, such as ``"report.html"``.
         """
-        from hybridmix.io import replacing
+        from hybridmix._writing import replacing
 
         with replacing(path) as stream:
             stream.write(self.html.encode("utf-8"))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
+from html import escape as escape_html
 from typing import Any
+
+from hybridmix._text import printable
 
 NONE = "\N{EN DASH}"
 _MINUS = "\N{MINUS SIGN}"
@@ -27,6 +29,11 @@ class Markup:
 
     html: str
     attributes: str = ""
+
+
+def escape(text: str) -> str:
+    """Make HTML of text; control characters are shown, not obeyed."""
+    return escape_html(printable(text, keep="\n\t"))
 
 
 def element(tag: str, content: str, **attributes: str) -> str:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from typing import Any
 
 import numpy as np
 
 from hybridmix._typing import FloatArray
-from hybridmix.reporting.markup import tick_texts
+from hybridmix.reporting.markup import escape, tick_texts
 
 WIDTH, HEIGHT = 360, 240
 RIGHT, TOP, BOTTOM = 12, 26, 42

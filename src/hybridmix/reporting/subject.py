@@ -14,8 +14,8 @@ from hybridmix.data import MISSING_CODE, UNLABELLED, Schema, Table, number_label
 from hybridmix.data.columns import Columns, as_frame, is_missing
 from hybridmix.data.fingerprint import UNSEEN, Origin, Overlap
 from hybridmix.data.labels import as_labels
-from hybridmix.estimators.base import MixtureEstimator
-from hybridmix.estimators.typicality import LOG_RARE
+from hybridmix.estimators.base import FittedMixture
+from hybridmix.models.typicality import LOG_RARE
 from hybridmix.reporting.markup import NONE, number
 from hybridmix.tasks import Provenance, Task, looked_up, task_of
 from hybridmix.tasks.base import quiet
@@ -32,7 +32,7 @@ class Subject:
     ----------
     given : estimator
         The model as it was given: perhaps a search.
-    model : MixtureEstimator
+    model : FittedMixture
         The fitted mixture itself.
     X : array or data frame of shape (n, d)
         The table.
@@ -72,7 +72,7 @@ class Subject:
         Labels are read for classifiers only.
         """
         mixture: Any = getattr(model, "best_estimator_", model)
-        if not isinstance(mixture, MixtureEstimator):
+        if not isinstance(mixture, FittedMixture):
             raise TypeError(
                 "A report needs a fitted model of hybridmix; this is a "
                 f"{type(model).__name__}."
@@ -214,7 +214,7 @@ class Subject:
         """Log densities of the scored rows."""
         with quiet():
             # An outlier detector has other scores than densities.
-            return MixtureEstimator.score_samples(self.model, self.part(self.scored))
+            return FittedMixture.score_samples(self.model, self.part(self.scored))
 
     @cached_property
     def typicality(self) -> FloatArray:

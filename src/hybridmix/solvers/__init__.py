@@ -1,16 +1,16 @@
-"""Solvers: from a problem and a start to a fitted mixture."""
+"""Solvers: from statistics to better models."""
 
+from hybridmix.solvers.base import EarlyStopping, History, Solution, Solver
 from hybridmix.solvers.baum_welch import ExtendedBaumWelch
 from hybridmix.solvers.em import ExpectationMaximisation
 from hybridmix.solvers.lbfgs import LimitedMemoryBFGS
-from hybridmix.solvers.solution import EarlyStopping, Solution
-from hybridmix.solvers.starts import start_mixture
 
 __all__ = [
     "EarlyStopping",
     "ExpectationMaximisation",
     "ExtendedBaumWelch",
+    "History",
     "LimitedMemoryBFGS",
     "Solution",
-    "start_mixture",
+    "Solver",
 ]

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from hybridmix._typing import FloatArray, IntArray
-from hybridmix.mixture import Mixture, MixtureStatistics, class_posterior
-from hybridmix.problem import Problem
-from hybridmix.solvers.solution import History, Solution
+from hybridmix._registered import registered
+from hybridmix._require import require_number
+from hybridmix._typing import BoolArray, FloatArray, IntArray
+from hybridmix.data.rows import Rows
+from hybridmix.models.base import Model
+from hybridmix.problem import Assessment, Problem
+from hybridmix.solvers.base import ClassOutcomes, History, Solution, Solver, Watch
 
-# A component with less than this share of the rows has died.
-_DEAD_SHARE = 1e-8
 _MOST_RESEEDS = 3
 _RESEED_ROWS = 1024
 
 
+@registered
 @dataclass(frozen=True)
-class ExpectationMaximisation:
+class ExpectationMaximisation(Solver):
     """Maximise a likelihood by weighted averages of expected statistics.
 
     The value never decreases, apart from the moment when a collapsed component is
-    started anew.
+    started anew. Classes that have nothing in common converge one by one: each pass goes
+    over the rows of the classes that have not converged yet.
 
     Parameters
     ----------
@@ -30,129 +33,156 @@ class ExpectationMaximisation:
         Largest number of iterations.
     tol : float
         Stop when the mean value per row rises by less.
-    learn_prior : bool
-        Whether class probabilities are estimated, or kept as they are.
-    verbose : bool
-        Print the value every ten iterations.
     """
 
     max_iter: int = 300
     tol: float = 1e-4
-    learn_prior: bool = True
-    verbose: bool = False
+    needs = ("maximised",)
+    takes_signed_weights = False
 
-    def check(self, problem: Problem) -> None:
-        """Refuse objectives that EM cannot maximise."""
-        if problem.objective.signed:
-            raise ValueError(
-                f"EM cannot maximise {type(problem.objective).__name__}: its weights may "
-                "be negative. Use a gradient method."
-            )
+    def check_consistent(self) -> None:
+        """Raise ValueError unless the options are numbers in their range."""
+        require_number("max_iter", self.max_iter, 0)
+        require_number("tol", self.tol, 0.0)
 
     def solve(
-        self, problem: Problem, start: Mixture, generator: np.random.Generator
+        self,
+        problem: Problem,
+        start: Model,
+        watch: Watch | None = None,
+        generator: np.random.Generator | None = None,
     ) -> Solution:
-        """Iterate from a start; an interrupt (Ctrl-C) ends it with what it has."""
-        self.check(problem)
-        history = History(problem, "EM", self.max_iter, self.verbose)
-        solution = Solution(start, -np.inf, history.traces)
-        candidate = start
+        """Iterate from a start; collapsed components start anew on rows drawn by chance.
+
+        See `Solver.solve` for the parameters.
+        """
+        self.check(problem, start)
+        generator = np.random.default_rng(0) if generator is None else generator
+        history = History(problem, "EM", self.max_iter)
+        groups = _Groups(problem, start)
+        model = candidate = start
+        interrupted = stopped = False
         try:
-            for iteration in range(self.max_iter + 1):
-                assessment = problem.assess(candidate)
-                statistics = assessment.statistics
-                value = history.add(assessment, candidate)
-                gain = value - solution.value
-                solution = replace(
-                    solution,
-                    model=candidate,
-                    value=value,
-                    n_iter=iteration,
-                    converged=0.0 <= gain < self.tol,
-                )
-                if solution.converged:
+            for _ in range(self.max_iter + 1):
+                assessment = problem.assess(candidate, groups.pending_classes)
+                groups.note(assessment, candidate, self.tol)
+                _note_total(history, groups, assessment, candidate)
+                model = candidate
+                stopped = watch is not None and watch(model)
+                if stopped or not groups.pending.any():
                     break
-                candidate = maximised(candidate, statistics, self.learn_prior)
-                dead = _dead_components(candidate, statistics.counts)
-                if len(dead) and solution.n_reseeded < _MOST_RESEEDS * len(dead):
-                    candidate = _reseeded(candidate, dead, problem, generator)
-                    solution = replace(
-                        solution, n_reseeded=solution.n_reseeded + len(dead)
-                    )
+                candidate = groups.maximised(candidate, assessment)
+                candidate = groups.reseeded(candidate, assessment, generator)
         except KeyboardInterrupt:
-            solution = replace(solution, interrupted=True)
-        return solution
-
-
-def maximised(
-    model: Mixture, statistics: MixtureStatistics, learn_prior: bool = True
-) -> Mixture:
-    """Return the mixture that expected statistics call for (the M-step)."""
-    tiny = np.finfo(float).tiny
-    counts = np.maximum(statistics.counts, tiny)
-    class_counts = np.add.reduceat(counts, model.offsets[:-1])
-    log_prior = model.log_prior
-    if learn_prior:
-        log_prior = np.log(class_counts / class_counts.sum())
-    return Mixture(
-        model.family,
-        model.family.maximise(statistics.components),
-        np.log(counts / class_counts[model.class_of]),
-        log_prior,
-        model.offsets,
-    )
-
-
-def _dead_components(model: Mixture, counts: FloatArray) -> IntArray:
-    """Find components without rows, or shrunk to a point; never the only one."""
-    dead = (counts < _DEAD_SHARE * counts.sum()) | model.family.collapsed(
-        model.components
-    )
-    alone = np.diff(model.offsets)[model.class_of] == 1
-    return np.flatnonzero(dead & ~alone)
-
-
-def _reseeded(
-    model: Mixture,
-    dead: IntArray,
-    problem: Problem,
-    generator: np.random.Generator,
-) -> Mixture:
-    """Start dead components anew on rows that the model explains worst."""
-    family, components = model.family, model.components
-    log_mixing = model.log_mixing.copy()
-    for j in dead:
-        label = int(model.class_of[j])
-        rows, weights = _candidate_rows(problem, label, generator)
-        sample = problem.dataset.rows[rows]
-        log_density, _ = class_posterior(
-            model.of_class(label).evaluate(family.prepare(sample)).log_joint
+            interrupted = True
+        return Solution(
+            model,
+            history.traces["value"][-1] if history.traces["value"] else -np.inf,
+            history.traces,
+            converged=stopped or not groups.pending.any(),
+            interrupted=interrupted,
+            n_reseeded=int(groups.n_reseeded.sum()),
+            n_iter=history.n_iter,
+            classes=groups.outcomes() if groups.are_classes else None,
         )
-        size = model.offsets[label + 1] - model.offsets[label]
-        worst = np.argsort(log_density, kind="stable")[: max(2, len(rows) // size)]
-        fresh = family.start(sample[worst], weights[None, worst])
-        components = family.concatenate(
-            [
-                components.take(slice(0, j)),
-                fresh,
-                components.take(slice(j + 1, None)),
-            ],
-            [float(j), 1.0, float(model.n_components - j - 1)],
+
+
+class _Groups:
+    """Classes that converge together: each on its own, or all as one group.
+
+    Attributes
+    ----------
+    are_classes : bool
+        Whether each class is a group of its own.
+    pending : ndarray of bool, shape (G,)
+        Groups that have not converged.
+    values, n_iter, n_reseeded : ndarray of shape (G,)
+        Mean value of each group, its iterations, and how often parts of it were started
+        anew.
+    """
+
+    def __init__(self, problem: Problem, model: Model) -> None:
+        self._problem = problem
+        self.are_classes = problem.can_separate(model)
+        if self.are_classes:
+            self._weights = problem.class_weights
+        else:
+            self._weights = np.array([problem.total_weight])
+        self._group_of = (
+            np.arange(model.n_classes)
+            if self.are_classes
+            else np.zeros(model.n_classes, np.intp)
         )
-        here = slice(model.offsets[label], model.offsets[label + 1])
-        log_mixing[j] = -np.log(size)
-        log_mixing[here] -= np.logaddexp.reduce(log_mixing[here])
-    return replace(model, components=components, log_mixing=log_mixing)
+        self.pending = np.ones(len(self._weights), dtype=bool)
+        self.values = np.full(len(self._weights), -np.inf)
+        self.n_iter = np.full(len(self._weights), -1)
+        self.n_reseeded = np.zeros(len(self._weights), dtype=np.intp)
+
+    @property
+    def pending_classes(self) -> BoolArray | None:
+        """The classes (C,) whose rows still have to be looked at; None for all rows."""
+        return None if self.pending.all() else self.pending[self._group_of]
+
+    def note(self, assessment: Assessment, model: Model, tol: float) -> None:
+        """Update the values of the pending groups; those that rise by less are done."""
+        values = self._group_values(assessment, model)
+        gains = values - self.values
+        self.values = np.where(self.pending, values, self.values)
+        self.n_iter += self.pending
+        self.pending &= ~((gains >= 0.0) & (gains < tol))
+
+    def _group_values(self, assessment: Assessment, model: Model) -> FloatArray:
+        if not self.are_classes:
+            total = assessment.value + model.log_prior_density()
+            return np.array([total]) / self._weights
+        values = self.values.copy()
+        for label in np.flatnonzero(self.pending):
+            prior = model.of_class(int(label)).log_prior_density()
+            total = assessment.by_class[label] + prior
+            values[label] = total / self._weights[label]
+        return values
+
+    @property
+    def mean_value(self) -> float:
+        """The mean value of all rows."""
+        return float(self._weights @ self.values / self._weights.sum())
+
+    def maximised(self, model: Model, assessment: Assessment) -> Model:
+        """Return the model after an M-step of the pending groups."""
+        updated = model.maximised(assessment.statistics, self._problem.learn_class_prior)
+        if self.pending.all():
+            return updated
+        return model.with_classes(updated, self.pending[self._group_of])
+
+    def reseeded(
+        self, model: Model, assessment: Assessment, generator: np.random.Generator
+    ) -> Model:
+        """Start collapsed parts of the pending groups anew, a few times at most."""
+        class_weights = self._weights[self._group_of]
+        collapsed = model.collapsed(assessment.statistics, class_weights)
+        if len(collapsed) == 0:
+            return model
+        group_of = self._group_of[model.class_of_part(collapsed)]
+        n_collapsed = np.bincount(group_of, minlength=len(self._weights))
+        may_reseed = self.pending & (self.n_reseeded < _MOST_RESEEDS * n_collapsed)
+        chosen: IntArray = collapsed[may_reseed[group_of]]
+        self.n_reseeded += np.where(may_reseed, n_collapsed, 0)
+
+        def rows_of(label: int) -> tuple[Rows, FloatArray]:
+            return self._problem.sample(label, _RESEED_ROWS, generator)
+
+        return model.reseeded(chosen, rows_of) if len(chosen) else model
+
+    def outcomes(self) -> ClassOutcomes:
+        """Return how the classes fared."""
+        n_iter = np.maximum(self.n_iter, 0)
+        return ClassOutcomes(self.values, n_iter, ~self.pending, self.n_reseeded)
 
 
-def _candidate_rows(
-    problem: Problem, label: int, generator: np.random.Generator
-) -> tuple[IntArray, FloatArray]:
-    """Draw rows of a class, or unlabelled ones if it has none, with their weights."""
-    dataset = problem.dataset
-    index = np.flatnonzero(dataset.labels == label)
-    if len(index) == 0:
-        index = np.arange(dataset.n_rows)
-    if len(index) > _RESEED_ROWS:
-        index = np.sort(generator.choice(index, _RESEED_ROWS, replace=False))
-    return index, dataset.filled_weights[index]
+def _note_total(
+    history: History, groups: _Groups, assessment: Assessment, model: Model
+) -> None:
+    """Add an iteration to the history; the value counts groups that are done as well."""
+    history.add(assessment, model)
+    if groups.are_classes:
+        history.traces["value"][-1] = groups.mean_value

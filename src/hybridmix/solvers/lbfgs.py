@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from scipy.optimize import Bounds, minimize
+from scipy.optimize import Bounds, OptimizeResult, minimize
 
+from hybridmix._registered import registered
+from hybridmix._require import require_number, require_positive
+from hybridmix._registered import registered
+from hybridmix._require import require_number, require_positive
 from hybridmix._typing import FloatArray
-from hybridmix.mixture import Mixture, MixtureCoordinates
+from hybridmix.models.base import Model, ModelCoordinates
 from hybridmix.problem import Assessment, Problem
-from hybridmix.solvers.solution import History, Solution, Watch
+from hybridmix.solvers.base import History, Solution, Solver, Watch
 
 # How SciPy says that the largest number of iterations was reached.
 _MOST_ITERATIONS = 1
 
 
+@registered
+@registered
 @dataclass(frozen=True)
-class LimitedMemoryBFGS:
-    """Maximise any objective by L-BFGS, from a mixture that was fitted by EM.
+class LimitedMemoryBFGS(Solver):
+    """Maximise any objective by L-BFGS, from a model that was fitted by EM.
+
+    The coordinates are white for the likelihood at the start.
 
     Parameters
     ----------
@@ -28,40 +35,48 @@ class LimitedMemoryBFGS:
     tol : float
         Stop when the mean value per row rises by less, relative to its rise so far if
         that exceeds one.
-    learn_prior : bool
-        Whether class probabilities are learned, or kept as they are.
     curvature : float
         How many times as curved as the likelihood the objective is, roughly.
     memory : int
         Number of steps that the curvature is estimated from.
-    verbose : bool
-        Print the value every ten iterations.
     """
 
     max_iter: int = 200
     tol: float = 1e-5
-    learn_prior: bool = True
     curvature: float = 1.0
     memory: int = 10
-    verbose: bool = False
+    needs = ("coordinates",)
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless the options are numbers in their range."""
+        require_number("max_iter", self.max_iter, 0)
+        require_number("tol", self.tol, 0.0)
+        require_positive("curvature", self.curvature)
+        require_number("memory", self.memory, 1)
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless the options are numbers in their range."""
+        require_number("max_iter", self.max_iter, 0)
+        require_number("tol", self.tol, 0.0)
+        require_positive("curvature", self.curvature)
+        require_number("memory", self.memory, 1)
 
     def solve(
-        self, problem: Problem, start: Mixture, watch: Watch | None = None
+        self,
+        problem: Problem,
+        start: Model,
+        watch: Watch | None = None,
+        generator: np.random.Generator | None = None,
     ) -> Solution:
-        """Iterate from a start; an interrupt (Ctrl-C) ends it with what it has.
+        """Iterate from a start.
 
-        Parameters
-        ----------
-        problem : Problem
-            What is maximised.
-        start : Mixture
-            Where to begin; the coordinates are white for the likelihood there.
-        watch : callable or None
-            Looks at the model of the start and of every iteration; stops if True.
+        See `Solver.solve` for the parameters.
         """
-        counts = self.curvature * problem.total_weight * np.exp(start.log_weights)
-        coordinates = MixtureCoordinates(start, counts, self.learn_prior)
-        history = History(problem, "L-BFGS", self.max_iter, self.verbose)
+        self.check(problem, start)
+        coordinates = start.coordinates(
+            self.curvature * problem.total_weight, problem.learn_class_prior
+        )
+        history = History(problem, "L-BFGS", self.max_iter)
         ascent = _Ascent(problem, coordinates, start, watch, history)
         interrupted = converged = False
         try:
@@ -86,10 +101,10 @@ class LimitedMemoryBFGS:
         return Solution(
             ascent.model,
             ascent.value,
-            ascent.history.traces,
+            history.traces,
             converged=converged,
             interrupted=interrupted,
-            n_iter=ascent.history.n_iter,
+            n_iter=history.n_iter,
         )
 
 
@@ -103,18 +118,19 @@ class _Ascent:
     def __init__(
         self,
         problem: Problem,
-        coordinates: MixtureCoordinates,
-        start: Mixture,
+        coordinates: ModelCoordinates,
+        start: Model,
         watch: Watch | None,
         history: History,
     ) -> None:
         self._problem = problem
         self._coordinates = coordinates
         self._watch = watch
+        self._history = history
         self._unit = float(np.sqrt(problem.total_weight))
-        self._assessments: dict[float, Assessment] = {}
+        # What was assessed since the last iterate, by its loss.
+        self._trials: dict[float, tuple[Model, Assessment]] = {}
         self._vector = np.zeros(coordinates.size)
-        self.history = history
         self.model = start
         self.value = float("nan")
         # Log densities depend on units and grow with the number of columns: what is
@@ -145,23 +161,20 @@ class _Ascent:
         return rise - (self.value - self._first), away * (2.0 * rise / float(away @ away))
 
     def _evaluate(self, vector: FloatArray) -> tuple[float, FloatArray]:
-        point = self._unit * vector
-        model = self._coordinates.mixture(point)
-        assessment = self._problem.assess(model)
-        gradient = self._coordinates.gradient(point, assessment.statistics)
-        gradient += self._coordinates.prior_gradient(point)
-        if not self.history.traces["value"]:
-            self._first = self.value = self.history.add(assessment, model)
-        loss = self._first - self.history.value(assessment, model)
-        self._assessments[loss] = assessment
+        point = self._coordinates.at(self._unit * vector)
+        assessment = self._problem.assess(point.model)
+        gradient = point.gradient(assessment.statistics) + point.prior_gradient()
+        if not self._history.traces["value"]:
+            self._first = self.value = self._history.add(assessment, point.model)
+        loss = self._first - self._history.value(assessment, point.model)
+        self._trials[loss] = point.model, assessment
         return loss, -gradient * (self._unit / self._problem.total_weight)
 
-    def look(self, intermediate_result: Any) -> None:
-        """Keep an iterate, and stop if whoever watches says so."""
+    def look(self, intermediate_result: OptimizeResult) -> None:
+        """Keep an iterate, and stop if the watch says so."""
         self._vector = intermediate_result.x.copy()
-        self.model = self._coordinates.mixture(self._unit * self._vector)
-        assessment = self._assessments[float(intermediate_result.fun)]
-        self.value = self.history.add(assessment, self.model)
-        self._assessments.clear()
+        self.model, assessment = self._trials[float(intermediate_result.fun)]
+        self.value = self._history.add(assessment, self.model)
+        self._trials.clear()
         if self._watch is not None and self._watch(self.model):
             raise StopIteration

@@ -45,7 +45,7 @@ class Cases(Protocol):
     ----------
     given : estimator
         The model as it was given: perhaps a search.
-    model : MixtureEstimator
+    model : FittedMixture
         The fitted mixture itself.
     table : Table
         The rows, encoded by the model.

@@ -11,7 +11,7 @@ from hybridmix._estimates import Estimate
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data.columns import label_of
 from hybridmix.estimators import MixtureDensity
-from hybridmix.estimators.base import MixtureEstimator
+from hybridmix.estimators.base import FittedMixture
 from hybridmix.tasks.base import FEWEST_ROWS, Cases, Entrant, Metric, Task
 
 
@@ -66,7 +66,7 @@ class Describe(Task):
             if name in MixtureDensity().get_params(deep=False)
         }
         fresh = MixtureDensity(**options).set_params(verbose=0)
-        if isinstance(model.init, MixtureEstimator):
+        if isinstance(model.init, FittedMixture):
             # A fitted model as a start has seen the rows that are to be held out.
             fresh.set_params(init="kmeans", n_components=int(model.n_components_))
         if model.random_state is None:
@@ -92,7 +92,7 @@ class Describe(Task):
     def outputs(self, cases: Cases, model: Any, X: Any) -> FloatArray:
         """Return log densities, (n,)."""
         # The score of an outlier detector is its typicality.
-        return MixtureEstimator.score_samples(model, X)
+        return FittedMixture.score_samples(model, X)
 
     def scores(self, labels: IntArray, outputs: FloatArray) -> dict[str, Estimate]:
         """Return the mean log density."""

@@ -87,7 +87,7 @@ def looked_up(model: Any, X: Any) -> IntArray | None:
 
     Parameters
     ----------
-    model : MixtureEstimator
+    model : FittedMixture
         A fitted model.
     X : array-like or data frame of shape (n, d)
         Rows.

@@ -38,14 +38,15 @@ def predict(
     na: opt.MissingMarks = None,
     allow_missing: opt.AllowMissing = False,
     chunk_rows: opt.ChunkRows = CHUNK_ROWS,
+    escape_formulas: opt.EscapeFormulas = False,
     quiet: opt.Quiet = False,
 ) -> None:
     """Add the predicted label and the probabilities of the classes to a table."""
     with talking(quiet) as console:
-        check_output(output, model, table)
+        check_output(output, model, table, escape_formulas=escape_formulas)
         matching = load_matching(model, table, console, na, allow_missing)
         names = results.kept_columns(matching.table, keep)
-        with results.writing_like(matching, output) as write:
+        with results.writing_like(matching, output, escape_formulas) as write:
             for chunk in console.track(matching.table.chunks(chunk_rows), "predicting"):
                 frame = matching.frame(chunk)
                 new = results.predictions(matching.model, frame, density)
@@ -69,6 +70,7 @@ def impute(
     covariance: opt.CovarianceType = None,
     seed: opt.Seed = 0,
     chunk_rows: opt.ChunkRows = CHUNK_ROWS,
+    escape_formulas: opt.EscapeFormulas = False,
     quiet: opt.Quiet = False,
 ) -> None:
     """Fill the holes of a table; all other cells stay as they are."""
@@ -79,12 +81,13 @@ def impute(
             fitting.parse_components(components), opt.chosen(covariance), seed=seed
         ),
     )
+    inputs = [table] if model is None else [table, model]
     with talking(quiet) as console:
-        check_output(output, table, *([model] if model else []))
+        check_output(output, *inputs, escape_formulas=escape_formulas)
         matching = given_or_fitted(model, table, own, allow_missing, console)
         estimator = matching.model.estimator
         n_filled = 0
-        with results.writing_like(matching, output) as write:
+        with results.writing_like(matching, output, escape_formulas) as write:
             chunks = console.track(matching.table.chunks(chunk_rows), "filling")
             for number, chunk in enumerate(chunks):
                 state = np.random.RandomState([seed, number])
@@ -123,6 +126,7 @@ def outliers(
     seed: opt.Seed = 0,
     chunk_rows: opt.ChunkRows = CHUNK_ROWS,
     as_json: opt.AsJson = False,
+    escape_formulas: opt.EscapeFormulas = False,
     quiet: opt.Quiet = False,
 ) -> None:
     """Show the rows of a table that do not belong, and flag them."""
@@ -137,15 +141,17 @@ def outliers(
             fitting.parse_components(components), opt.chosen(covariance), seed=seed
         ),
     )
+    inputs = [table] if model is None else [table, model]
     with talking(quiet, as_json) as console:
         if output is not None:
-            check_output(output, table, *([model] if model else []))
+            check_output(output, *inputs, escape_formulas=escape_formulas)
         matching = given_or_fitted(model, table, own, allow_missing, console)
         rows = results.Worst(worst)
         scores = results.typicalities(matching, chunk_rows, rows, console)
         level = results.level_of(matching.model.estimator, scores, threshold, share)
         if output is not None:
-            results.write_flags(matching, chunk_rows, scores, level, output)
+            with results.writing_like(matching, output, escape_formulas) as write:
+                results.write_flags(matching, chunk_rows, scores, level, write)
             tell_written(console, output)
         if output != STDOUT:
             console.result(*views.outliers(rows.rows, scores, level))
@@ -158,11 +164,12 @@ def sample(
         int, typer.Option("--rows", "-n", min=1, help="How many rows to draw.")
     ] = 1000,
     seed: opt.Seed = 0,
+    escape_formulas: opt.EscapeFormulas = False,
     quiet: opt.Quiet = False,
 ) -> None:
     """Draw rows from a model, with labels if it has classes."""
     with talking(quiet) as console:
-        check_output(output, model)
+        check_output(output, model, escape_formulas=escape_formulas)
         source = Model.load(model)
         drawn, groups = source.estimator.sample(rows, random_state=seed)
         columns: dict[str, Column] = {
@@ -174,6 +181,6 @@ def sample(
             while name in columns:
                 name += "_"
             columns[name] = TypedColumn.of(groups.tolist())
-        with writing(output) as write:
+        with writing(output, escape_formulas=escape_formulas) as write:
             write(columns)
         tell_written(console, output, f"{rows} rows drawn, ")

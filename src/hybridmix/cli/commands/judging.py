@@ -11,6 +11,7 @@ import hybridmix
 from hybridmix.cli import options as opt
 from hybridmix.cli import results, views
 from hybridmix.cli.console import talking
+from hybridmix.cli.interrupts import stop_if_interrupted
 from hybridmix.cli.models import Model, read_all
 from hybridmix.cli.tables import CHUNK_ROWS
 from hybridmix.cli.workflow import load_matching, tell_written
@@ -100,6 +101,8 @@ def report(
                 baselines=baselines,
                 random_state=seed,
             )
+        # Folds that were interrupted would make a page that looks like any other.
+        stop_if_interrupted()
         page.save(output)
         tell_written(console, output)
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import typer
+
 from hybridmix import MixtureDensity
 from hybridmix.cli import fitting, views
 from hybridmix.cli import options as opt
 from hybridmix.cli.columns import MAYBE_CODES
 from hybridmix.cli.console import Console, talking
 from hybridmix.cli.fitting import Training
+from hybridmix.cli.interrupts import INTERRUPTED, was_interrupted
 from hybridmix.cli.models import Model
 from hybridmix.cli.tables import open_table
 from hybridmix.cli.workflow import split
@@ -62,14 +65,30 @@ def fit(
         check_output(output, table, is_table=False)
         estimator = chosen.classifier() if target else chosen.density(MixtureDensity)
         training = fitting.read_training(open_table(table), reading, console)
-        console.note_table(views.column_table(training.kinds))
-        if any(kind.reason.endswith(MAYBE_CODES) for kind in training.kinds):
-            console.note("If whole numbers are codes: --categorical NAMES")
+        _show_columns(training, reading, console)
         begin = time.perf_counter()
         model = training.model(fitting.fit(estimator, training, console), reading)
         seconds = time.perf_counter() - begin
+        if was_interrupted():
+            # Whoever fitted to `output` before, or waits for it, expects a whole fit.
+            path = output.with_name(f"{output.stem}.interrupted{output.suffix}")
+            model.save(path)
+            console.warn(f"The best model so far is in {path}; {output} is not written.")
+            _sum_up(console, path, training, model, seconds)
+            raise typer.Exit(INTERRUPTED)
         model.save(output)
         _sum_up(console, output, training, model, seconds)
+
+
+def _show_columns(training: Training, reading: fitting.Reading, console: Console) -> None:
+    """Show what the columns are taken for; what changes the model is never hidden."""
+    console.note_table(views.column_table(training.kinds))
+    if any(kind.reason.endswith(MAYBE_CODES) for kind in training.kinds):
+        console.note("If whole numbers are codes: --categorical NAMES")
+    is_cut = len(training.kinds) > views.SHOWN_ROWS
+    # JSON lists all columns at the end.
+    if not console.as_json and (console.is_silent or is_cut):
+        fitting.warn_of_dropped(training.kinds, reading, console)
 
 
 def _sum_up(
@@ -93,11 +112,12 @@ def _sum_up(
         "rows": n_rows,
         "components": estimator.n_components_,
         "converged": estimator.converged_,
+        "interrupted": was_interrupted(),
         "seconds": round(seconds, 3),
         "columns": columns,
     }
     if training.labels is None:
-        console.note("No --target: fitted a density, which knows no classes.")
+        console.note("No --target: fitted a density, which has no classes.")
         hint = f"Next: hybridmix outliers TABLE --model {output}"
     else:
         n_labelled = sum(label is not None for label in training.labels)
@@ -105,9 +125,9 @@ def _sum_up(
         classes = ", ".join(map(str, estimator.classes_.tolist()))
         console.note(f"{n_labelled} of {n_rows} rows have a label; classes: {classes}")
         if len(estimator.classes_) == 1:
-            console.warn("All labels are the same: the model has nothing to tell apart.")
+            console.warn("All labels are the same: there is nothing to tell apart.")
         hint = (
-            "How good is it? Other rows tell: hybridmix evaluate "
+            "How good is it? Evaluate it on rows it has not seen: hybridmix evaluate "
             f"{output} TABLE, or hybridmix report {output} TABLE -o report.html"
         )
     console.note(

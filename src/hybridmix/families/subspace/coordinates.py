@@ -6,8 +6,8 @@ import numpy as np
 from scipy.linalg import orth
 
 from hybridmix._typing import FloatArray
-from hybridmix.families.base import Coordinates
-from hybridmix.families.coordinates import FullCoordinates, room_above
+from hybridmix.families.base import Coordinates, Point
+from hybridmix.families.coordinates import FullCoordinates, FullPoint, room_above
 from hybridmix.families.moments import FullParameters, FullStatistics, inverse_lower
 from hybridmix.families.prior import VariancePrior
 from hybridmix.families.subspace.parameters import (
@@ -26,17 +26,26 @@ class LatentCoordinates(Coordinates[SubspaceParameters, FullStatistics]):
         self._subspace = subspace
         self.size = latent.size
 
-    def parameters(self, vector: FloatArray) -> SubspaceParameters:
-        return SubspaceParameters(self._latent.parameters(vector), self._subspace)
-
-    def gradient(self, vector: FloatArray, statistics: FullStatistics) -> FloatArray:
-        return self._latent.gradient(vector, statistics)
-
-    def prior_gradient(self, vector: FloatArray) -> FloatArray:
-        return self._latent.prior_gradient(vector)
+    def at(self, vector: FloatArray) -> LatentPoint:
+        return LatentPoint(self._latent.at(vector), self._subspace)
 
     def bounds(self) -> tuple[FloatArray, FloatArray]:
         return self._latent.bounds()
+
+
+class LatentPoint(Point[SubspaceParameters, FullStatistics]):
+    """A place in the coordinates of the latent variables."""
+
+    def __init__(self, latent: FullPoint, subspace: Subspace) -> None:
+        self.vector = latent.vector
+        self._latent = latent
+        self.parameters = SubspaceParameters(latent.parameters, subspace)
+
+    def gradient(self, statistics: FullStatistics) -> FloatArray:
+        return self._latent.gradient(statistics)
+
+    def prior_gradient(self) -> FloatArray:
+        return self._latent.prior_gradient()
 
 
 class SubspaceCoordinates(Coordinates[SubspaceParameters, SubspaceStatistics]):
@@ -57,7 +66,7 @@ class SubspaceCoordinates(Coordinates[SubspaceParameters, SubspaceStatistics]):
         noise_prior: VariancePrior,
     ) -> None:
         self._latent = latent
-        self._noise_prior = noise_prior
+        self.noise_prior = noise_prior
         self._start = start.subspace
         self._step = 1.0 / np.sqrt(max(counts.sum(), 1.0))
         self._unmixing = inverse_lower(
@@ -70,46 +79,32 @@ class SubspaceCoordinates(Coordinates[SubspaceParameters, SubspaceStatistics]):
         self._ends = latent.size + np.cumsum([0, d * q])
         self.size = latent.size + d * q + d
 
-    def _subspace(self, vector: FloatArray) -> Subspace:
-        _, by_loading, by_noise = np.split(vector, self._ends)
+    def at(self, vector: FloatArray) -> SubspacePoint:
+        return SubspacePoint(self, vector)
+
+    def split(self, vector: FloatArray) -> tuple[FullPoint, Subspace]:
+        """Return the place of the latent variables, and the subspace."""
+        own, by_loading, by_noise = np.split(vector, self._ends)
         free = self._leaving(by_loading.reshape(self._start.loading.shape))
         change = self._step * self._deviations[:, None] * (free @ self._unmixing)
-        return Subspace(
+        subspace = Subspace(
             self._start.centre,
             self._start.loading + change,
             self._start.noise * np.exp(2.0 * self._step * by_noise),
         )
+        return self._latent.at(own), subspace
+
+    def joined(
+        self, by_latent: FloatArray, by_loading: FloatArray, by_noise: FloatArray
+    ) -> FloatArray:
+        """Join derivatives, of the loading (d, q) and of log variances of the noise."""
+        by_loading = by_loading * (self._step * self._deviations[:, None])
+        free = self._leaving(by_loading @ self._unmixing.T)
+        return np.concatenate([by_latent, free.ravel(), 2.0 * self._step * by_noise])
 
     def _leaving(self, changes: FloatArray) -> FloatArray:
         """Return the part of changes (d, q) that leaves the subspace of the start."""
         return changes - self._within @ (self._within.T @ changes)
-
-    def parameters(self, vector: FloatArray) -> SubspaceParameters:
-        latent = self._latent.parameters(vector[: self._ends[0]])
-        return SubspaceParameters(latent, self._subspace(vector))
-
-    def gradient(self, vector: FloatArray, statistics: SubspaceStatistics) -> FloatArray:
-        own = vector[: self._ends[0]]
-        by_loading, by_noise = _subspace_gradient(
-            self._subspace(vector), statistics.loading
-        )
-        by_loading *= self._step * self._deviations[:, None]
-        return np.concatenate(
-            [
-                self._latent.gradient(own, statistics.latent),
-                self._leaving(by_loading @ self._unmixing.T).ravel(),
-                2.0 * self._step * by_noise,
-            ]
-        )
-
-    def prior_gradient(self, vector: FloatArray) -> FloatArray:
-        gradient = np.zeros(self.size)
-        own = slice(0, self._ends[0])
-        gradient[own] = self._latent.prior_gradient(vector[own])
-        ratio = self._noise_prior.variances / self._subspace(vector).noise
-        strength = self._noise_prior.strength
-        gradient[self._ends[1] :] = self._step * strength * (ratio - 1.0)
-        return gradient
 
     def bounds(self) -> tuple[FloatArray, FloatArray]:
         lower, upper = super().bounds()
@@ -119,6 +114,29 @@ class SubspaceCoordinates(Coordinates[SubspaceParameters, SubspaceStatistics]):
         lower[self._ends[1] :] = -self._room / self._step
         upper[self._ends[1] :] = np.where(has_room, np.inf, 0.0)
         return lower, upper
+
+
+class SubspacePoint(Point[SubspaceParameters, SubspaceStatistics]):
+    """A place in the coordinates of the latent variables and of the subspace."""
+
+    def __init__(self, frame: SubspaceCoordinates, vector: FloatArray) -> None:
+        self.vector = vector
+        self._frame = frame
+        self._latent, subspace = frame.split(vector)
+        self.parameters = SubspaceParameters(self._latent.parameters, subspace)
+
+    def gradient(self, statistics: SubspaceStatistics) -> FloatArray:
+        return self._frame.joined(
+            self._latent.gradient(statistics.latent),
+            *_subspace_gradient(self.parameters.subspace, statistics.loading),
+        )
+
+    def prior_gradient(self) -> FloatArray:
+        prior, subspace = self._frame.noise_prior, self.parameters.subspace
+        by_noise = 0.5 * prior.strength * (prior.variances / subspace.noise - 1.0)
+        return self._frame.joined(
+            self._latent.prior_gradient(), np.zeros_like(subspace.loading), by_noise
+        )
 
 
 def _second_moment(latent: FullParameters, counts: FloatArray) -> FloatArray:

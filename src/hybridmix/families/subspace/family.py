@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridmix._chunks import row_chunks
+from hybridmix._registered import registered
+from hybridmix._require import require, require_instance
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import Rows
 from hybridmix.families.base import Coordinates, Family
@@ -38,6 +40,7 @@ from hybridmix.families.subspace.projections import (
 _START_PASSES = 4
 
 
+@registered
 @dataclass(frozen=True)
 class SubspaceGaussian(Family[SubspaceParameters, Any]):
     r"""Gaussians with free covariances in a subspace, and common noise in all columns.
@@ -78,6 +81,23 @@ class SubspaceGaussian(Family[SubspaceParameters, Any]):
         """Number of latent variables."""
         return self.subspace.n_factors
 
+    def layout(self) -> tuple[int, tuple[int, ...]]:
+        return self.n_columns, ()
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless the prior is one of the latent variables."""
+        require_instance("the prior", self.prior, VariancePrior)
+        require_instance("the subspace", self.subspace, Subspace)
+        same = len(self.prior.variances) == self.n_factors
+        require(same, "the prior is not one of the latent variables")
+
+    def check_parameters(self, parameters: SubspaceParameters, n_components: int) -> None:
+        require_instance("a set of parameters", parameters, SubspaceParameters)
+        for name in ("centre", "loading", "noise"):
+            mine, theirs = (getattr(x.subspace, name) for x in (self, parameters))
+            require(np.array_equal(mine, theirs), "the subspaces differ")
+        self.latent.check_parameters(parameters.latent, n_components)
+
     def width(self, n_components: int, observed: BoolArray | None = None) -> int:
         width = max(self.n_columns, n_components * (self.n_factors + 1))
         if observed is not None:
@@ -99,6 +119,10 @@ class SubspaceGaussian(Family[SubspaceParameters, Any]):
 
     def kept_width(self, observed: BoolArray | None = None) -> int:
         return self.n_factors + 2 + (0 if observed is None else self.n_factors**2)
+
+    def parameter_bytes(self, n_components: int) -> int:
+        shared = 8 * self.n_columns * (2 * self.n_factors + 2)
+        return shared + self.latent.parameter_bytes(n_components)
 
     def embed(self, rows: Rows) -> Rows:
         q = self.n_factors
@@ -158,10 +182,6 @@ class SubspaceGaussian(Family[SubspaceParameters, Any]):
 
     def log_prior(self, parameters: SubspaceParameters) -> float:
         return self.latent.log_prior(parameters.latent)
-
-    def collapsed(self, parameters: SubspaceParameters) -> BoolArray:
-        # Without any spread in the subspace, there is still the noise.
-        return np.zeros(len(parameters.latent.means), dtype=bool)
 
     def coordinates(
         self, start: SubspaceParameters, counts: FloatArray
@@ -243,17 +263,14 @@ class SubspaceGaussian(Family[SubspaceParameters, Any]):
         real = self._rows_at(parameters.subspace, drawn.real, generator)
         return replace(drawn, real=real)
 
-    def restrict(
+    def marginal(
         self, parameters: SubspaceParameters, real: list[int], codes: list[int]
     ) -> tuple[SubspaceGaussian, SubspaceParameters]:
-        subspace = parameters.subspace.restricted(real)
+        subspace = parameters.subspace.marginal(real)
         return (
             SubspaceGaussian(self.prior, subspace),
             SubspaceParameters(parameters.latent, subspace),
         )
-
-    def reads(self, real: list[int], codes: list[int]) -> bool:
-        return bool(real)
 
     def surprise(
         self, prepared: Any, parameters: SubspaceParameters, notes: Any

@@ -9,6 +9,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from hybridmix._registered import registered
+from hybridmix._require import require, require_array, require_instance, require_rank
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.families.base import Parameters, Statistics
 from hybridmix.families.moments import FullParameters, FullStatistics, inverse_lower
@@ -18,6 +20,7 @@ from hybridmix.families.prior import LOG_2PI
 _BLOCK = 1 << 20
 
 
+@registered
 @dataclass(frozen=True, eq=False)
 class Subspace:
     r"""Where rows lie, up to noise: :math:`x = m + V t + \varepsilon`.
@@ -35,6 +38,13 @@ class Subspace:
     centre: FloatArray
     loading: FloatArray
     noise: FloatArray
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless all is finite and the noise is positive."""
+        require_rank("loading", self.loading, 2)
+        require_array("loading", self.loading, self.loading.shape)
+        require_array("centre", self.centre, self.loading.shape[:1])
+        require_array("noise", self.noise, self.loading.shape[:1], positive=True)
 
     @cached_property
     def scaled(self) -> FloatArray:
@@ -64,7 +74,7 @@ class Subspace:
             self.noise * scale**2,
         )
 
-    def restricted(self, columns: IntArray | list[int] | None) -> Subspace:
+    def marginal(self, columns: IntArray | list[int] | None) -> Subspace:
         """Return the subspace of some of the columns; None for all."""
         if columns is None:
             return self
@@ -178,12 +188,24 @@ class LatentRegression:
         return np.hstack([means, -constants[:, None]])
 
 
+@registered
 @dataclass(frozen=True, eq=False)
 class SubspaceParameters(Parameters):
     """Gaussians of the latent variables, and the subspace that all components share."""
 
     latent: FullParameters
     subspace: Subspace
+
+    @property
+    def n_components(self) -> int:
+        return self.latent.n_components
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless the Gaussians have the dimensions of the subspace."""
+        require_instance("latent", self.latent, FullParameters)
+        require_instance("subspace", self.subspace, Subspace)
+        same = self.latent.means.shape[1] == self.subspace.n_factors
+        require(same, "the latent variables are not those of the subspace")
 
     def take(self, components: slice | IntArray) -> Self:
         return replace(self, latent=self.latent.take(components))

@@ -179,7 +179,7 @@ class AlikeRows:
 
     def project(self, subspace: Subspace) -> AlikeProjection:
         """Return what the rows tell of the latent variables."""
-        part = subspace.restricted(self.columns)
+        part = subspace.marginal(self.columns)
         error = self.real - part.centre[:, None]
         scores = np.empty((part.n_factors + 1, error.shape[1]))
         np.dot(part.scaled.T, error, out=scores[:-1])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
-
 import numpy as np
 
 from hybridmix.data.columns import read_columns
@@ -14,6 +12,7 @@ from hybridmix.reporting.markup import (
     Markup,
     count,
     element,
+    escape,
     figure,
     figures,
     fixed,

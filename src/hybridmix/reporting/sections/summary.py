@@ -8,7 +8,7 @@ import numpy as np
 
 from hybridmix.data.fingerprint import Origin
 from hybridmix.estimators import MixtureImputer, MixtureOutlierDetector
-from hybridmix.estimators.base import MixtureEstimator
+from hybridmix.estimators.base import FittedMixture
 from hybridmix.estimators.joint import MixtureClassifier
 from hybridmix.reporting.findings import Findings
 from hybridmix.reporting.markup import (
@@ -33,7 +33,7 @@ _KINDS = {
     MixtureClassifier: "models each class by a mixture density",
     MixtureImputer: "fills the holes of a table from a mixture density",
     MixtureOutlierDetector: "flags rows that a mixture density finds improbable",
-    MixtureEstimator: "models the density of the rows by a mixture",
+    FittedMixture: "models the density of the rows by a mixture",
 }
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data.rows import MISSING_CODE, Dataset, Rows
 from hybridmix.families.base import Family
-from hybridmix.mixture import Mixture
+from hybridmix.models.mixture import Mixture
 
 # k-means sees at most this many rows: a start need not be better than that.
 MOST_ROWS = 10_000
@@ -18,7 +16,7 @@ METHODS = ("kmeans", "k-means++")
 
 def start_mixture(
     dataset: Dataset,
-    family: Family[Any, Any],
+    family: Family,
     n_components: int,
     init: str | FloatArray,
     generator: np.random.Generator,
@@ -37,7 +35,7 @@ def start_mixture(
 
 def start_memberships(
     dataset: Dataset,
-    family: Family[Any, Any],
+    family: Family,
     n_components: int,
     init: str | FloatArray,
     generator: np.random.Generator,
@@ -52,7 +50,7 @@ def start_memberships(
     dataset : Dataset
         Rows of one class.
     family : Family
-        Tells where distances of rows mean most.
+        Says where distances of rows mean most.
     n_components : int
         Number of components.
     init : {"kmeans", "k-means++"} or ndarray of shape (n_components, d)

@@ -8,7 +8,8 @@ import numpy as np
 from scipy.special import gammaincc, gammaln, logsumexp
 
 from hybridmix._typing import FloatArray
-from hybridmix.mixture import Mixture, class_posterior
+from hybridmix.models.logsumexp import class_posterior
+from hybridmix.models.mixture import Mixture
 
 # Rows of less than this are called outliers unless something else is said.
 LOG_RARE = float(np.log(0.01))

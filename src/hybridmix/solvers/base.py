@@ -1,17 +1,21 @@
-"""What solvers return, and how they are watched."""
+"""The contract of a solver: what it needs, what it returns, how it is watched."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
-from hybridmix.mixture import Mixture
+from hybridmix._typing import BoolArray, FloatArray, IntArray
+from hybridmix.exceptions import UnsupportedError
+from hybridmix.models.base import Model
 from hybridmix.problem import Assessment, Problem
 from hybridmix.progress import announce
 
-Watch = Callable[[Mixture], bool]
+Watch = Callable[[Model], bool]
 
 
 @dataclass(frozen=True)
@@ -20,29 +24,32 @@ class Solution:
 
     Attributes
     ----------
-    model : Mixture
+    model : Model
         The best model.
     value : float
         Mean objective of the rows, with the log density of the priors.
     traces : dict of str to list of float
         What changed from the start over the iterations; see `History`.
     converged : bool
-        Whether the tolerance was met, or whoever watched said to stop.
+        Whether the tolerance was met, or the watch said to stop.
     interrupted : bool
         Whether the user stopped the solver.
     n_reseeded : int
         How often a collapsed component was started anew.
     n_iter : int
         Number of iterations.
+    classes : ClassOutcomes or None
+        How single classes fared, if the solver could take them one by one.
     """
 
-    model: Mixture
+    model: Model
     value: float
     traces: dict[str, list[float]] = field(default_factory=dict)
     converged: bool = False
     interrupted: bool = False
     n_reseeded: int = 0
     n_iter: int = 0
+    classes: ClassOutcomes | None = None
 
     @property
     def trace(self) -> list[float]:
@@ -50,8 +57,83 @@ class Solution:
         return self.traces.get("value", [])
 
 
+@dataclass(frozen=True)
+class ClassOutcomes:
+    """How the classes of a model fared that were maximised apart from each other.
+
+    Attributes
+    ----------
+    values : ndarray of shape (C,)
+        Mean objective of the rows of each class, with the log density of its priors.
+    n_iter : ndarray of shape (C,)
+        Iterations of each class.
+    converged : ndarray of bool, shape (C,)
+        Whether it met the tolerance.
+    n_reseeded : ndarray of shape (C,)
+        How often one of its components was started anew.
+    """
+
+    values: FloatArray
+    n_iter: IntArray
+    converged: BoolArray
+    n_reseeded: IntArray
+
+
+class Solver(ABC):
+    """A way to maximise the value of a problem from a start.
+
+    Attributes
+    ----------
+    needs : tuple of str
+        Names of the optional methods of a `Model` that the solver calls.
+    takes_signed_weights : bool
+        Whether it can maximise objectives whose weights may be negative.
+    """
+
+    needs: ClassVar[tuple[str, ...]] = ()
+    takes_signed_weights: ClassVar[bool] = True
+
+    def check(self, problem: Problem, start: Model) -> None:
+        """Refuse an objective or a model that the solver cannot work with."""
+        name = type(self).__name__
+        if problem.objective.signed and not self.takes_signed_weights:
+            raise UnsupportedError(
+                name,
+                f"a maximum of {type(problem.objective).__name__}, whose weights may be "
+                "negative",
+                "Use a gradient method.",
+            )
+        for need in self.needs:
+            if not start.offers(need):
+                raise UnsupportedError(
+                    start, f"'{need}', which {name} needs", "Use another solver."
+                )
+
+    @abstractmethod
+    def solve(
+        self,
+        problem: Problem,
+        start: Model,
+        watch: Watch | None = None,
+        generator: np.random.Generator | None = None,
+    ) -> Solution:
+        """Iterate from a start; an interrupt (Ctrl-C) ends it with what it has.
+
+        Parameters
+        ----------
+        problem : Problem
+            What is maximised.
+        start : Model
+            Where to begin.
+        watch : callable or None
+            Is shown the model of the start and of every iteration; stops if True.
+        generator : numpy.random.Generator or None
+            Source of randomness, for solvers that need one.
+        """
+
+
 class History:
-    """Collects the traces of a solver, and tells of its progress.
+    """The traces of a solver, which also announces its progress.
 
     Parameters
     ----------
@@ -61,8 +143,6 @@ class History:
         Name of the solver.
     max_iter : int
         Largest number of iterations.
-    verbose : bool
-        Print the value of every tenth iteration.
 
     Attributes
     ----------
@@ -72,12 +152,11 @@ class History:
         the labelled rows that are misclassified, if the objective looks at rivals.
     """
 
-    def __init__(self, problem: Problem, task: str, max_iter: int, verbose: bool) -> None:
+    def __init__(self, problem: Problem, task: str, max_iter: int) -> None:
         self._task = task
         self._max_iter = max_iter
-        self._verbose = verbose
         self._total = problem.total_weight
-        self._labelled = problem.dataset.labelled().total_weight
+        self._labelled = problem.labelled_weight
         self._parts = problem.objective.parts
         names = ["value", *self._parts]
         if problem.objective.needs_rivals:
@@ -89,11 +168,11 @@ class History:
         """Number of iterations after the start."""
         return max(0, len(self.traces["value"]) - 1)
 
-    def value(self, assessment: Assessment, model: Mixture) -> float:
+    def value(self, assessment: Assessment, model: Model) -> float:
         """Return the mean objective of the rows, with the log density of the priors."""
         return (assessment.value + model.log_prior_density()) / self._total
 
-    def add(self, assessment: Assessment, model: Mixture) -> float:
+    def add(self, assessment: Assessment, model: Model) -> float:
         """Note the start or an iteration; return its value."""
         value = self.value(assessment, model)
         self.traces["value"].append(value)
@@ -102,24 +181,19 @@ class History:
         if "training_error" in self.traces:
             share = assessment.wrong / self._labelled if self._labelled else float("nan")
             self.traces["training_error"].append(share)
-        self._tell(value)
-        return value
-
-    def _tell(self, value: float) -> None:
         announce(self._task, self.n_iter, self._max_iter, f"mean value {value:.4f}")
-        if self._verbose and self.n_iter % 10 == 0:
-            print(f"  iteration {self.n_iter:4d}  mean value {value:.6f}")
+        return value
 
 
 class EarlyStopping:
-    r"""Keeps the model of the lowest validation loss, and says when to stop.
+    r"""A watch that keeps the model of the lowest validation loss, and says when to stop.
 
     Parameters
     ----------
     loss : callable
-        Validation loss of a mixture.
+        Validation loss of a model.
     patience : int
-        Stop after so many iterations without a lower loss.
+        Stop after this many iterations without a lower loss.
     generalisation_loss : float
         Stop when the loss has risen by this share of the lowest one so far,
         :math:`l(t) / \min_{t' \le t} l(t') - 1` (Prechelt 1998).
@@ -128,13 +202,13 @@ class EarlyStopping:
     ----------
     losses : list of float
         Validation loss of the start and of every iteration.
-    best_model : Mixture or None
+    best_model : Model or None
         The model of the lowest loss.
     """
 
     def __init__(
         self,
-        loss: Callable[[Mixture], float],
+        loss: Callable[[Model], float],
         patience: int,
         generalisation_loss: float = np.inf,
     ) -> None:
@@ -142,9 +216,9 @@ class EarlyStopping:
         self._patience = patience
         self._generalisation_loss = generalisation_loss
         self.losses: list[float] = []
-        self.best_model: Mixture | None = None
+        self.best_model: Model | None = None
 
-    def __call__(self, model: Mixture) -> bool:
+    def __call__(self, model: Model) -> bool:
         """Look at the model of an iteration; return True to stop."""
         loss = self._loss(model)
         if not self.losses or loss < min(self.losses):

@@ -1,25 +1,19 @@
-"""From the options of an estimator and its training rows to a family."""
+"""From options and training rows to a family."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
 
+from hybridmix._checks import check_number, check_word
 from hybridmix._typing import FloatArray
 from hybridmix.data import Dataset, Schema
-from hybridmix.estimators.training import (
-    within_class_correlations,
-    within_class_variances,
-)
 from hybridmix.families import (
     Categorical,
-    DiagonalGaussian,
     Family,
-    FullGaussian,
     Product,
     RefinedSubspaceGaussian,
     Subspace,
@@ -31,63 +25,97 @@ from hybridmix.families.subspace import (
     chosen_n_factors,
     principal_subspace,
 )
-from hybridmix.mixture import Mixture
+from hybridmix.models.mixture import Mixture
+from hybridmix.training.covariances import COVARIANCE_TYPES, CovarianceType
+from hybridmix.training.moments import within_class_correlations, within_class_variances
 
 NOISES = ("common", "columns")
-COVARIANCE_TYPES = ("spherical", "diag", "tied", "full", "subspace")
-# Columns need a common scale for a sphere to be one in the units of the table. Principal
-# directions should not have to explain columns that hardly ever vary, such as pixels at
-# the border of an image, beside others of the same unit.
-SCALINGS = {"spherical": "common", "subspace": "comparable"}
-# A prior of latent variables need not be better than so many rows can tell.
+# A prior of latent variables need not be better than this many rows can make it.
 _MOST_ROWS = 10_000
 
-FamilyOf = Callable[[float], Family[Any, Any]]
+FamilyOf = Callable[[float], Family]
 
 
-def check_n_factors(n_factors: Any, n_columns: int) -> None:
-    """Refuse a number of factors that is none, or more than there are columns."""
+@dataclass(frozen=True)
+class Structure:
+    """The options that say what components look like; checked when made.
+
+    The attributes are those of `MixtureDensity`.
+    """
+
+    covariance_type: str
+    n_factors: int | float | str
+    noise: str
+    covariance_prior: float | str
+    variance_floor: float
+    smoothing: float
+
+    def __post_init__(self) -> None:
+        check_word("covariance_type", self.covariance_type, COVARIANCE_TYPES)
+        check_word("noise", self.noise, NOISES)
+        if self.covariance_prior != "auto":
+            check_number("covariance_prior", self.covariance_prior, 0.0, 1e12)
+        check_number("variance_floor", self.variance_floor, 1e-12, 1.0)
+        check_number("smoothing", self.smoothing, 1e-10, 1e12)
+        _check_n_factors(self.n_factors)
+
+    @property
+    def covariances(self) -> CovarianceType:
+        """The type of the covariances."""
+        return COVARIANCE_TYPES[self.covariance_type]
+
+    def prior_strength(self, n_columns: int) -> float:
+        """Return the strength of the prior, in rows."""
+        if not isinstance(self.covariance_prior, str):
+            return float(self.covariance_prior)
+        return float(n_columns) if self.covariances.has_correlations else 1.0
+
+
+def _check_n_factors(n_factors: object) -> None:
     if isinstance(n_factors, str) and n_factors == "auto":
         return
     is_number = isinstance(n_factors, Real) and not isinstance(n_factors, bool)
-    if isinstance(n_factors, Integral) and is_number:
-        if not 1 <= int(n_factors) <= n_columns:
-            raise ValueError(
-                f"n_factors={n_factors} must be at least 1 and at most the number of "
-                f"real columns, {n_columns}."
-            )
-    elif not (is_number and 0.0 < float(n_factors) < 1.0):
+    is_whole = is_number and isinstance(n_factors, Integral) and n_factors >= 1
+    if not is_whole and not (is_number and 0.0 < float(n_factors) < 1.0):  # type: ignore[arg-type]
         raise ValueError(
-            f"n_factors={n_factors!r} is neither a whole number nor a share of the "
-            "variance between 0 and 1, nor 'auto'."
+            f"n_factors={n_factors!r} is neither a whole number of at least 1 nor a "
+            "share of the variance between 0 and 1, nor 'auto'."
         )
 
 
-def fitted_subspace(estimator: Any, schema: Schema, dataset: Dataset) -> Subspace | None:
+def fitted_subspace(
+    structure: Structure, schema: Schema, dataset: Dataset
+) -> Subspace | None:
     """Return the subspace of all rows, labelled or not, if the covariances need one."""
-    if estimator.covariance_type != "subspace" or not schema.real:
+    if not structure.covariances.needs_subspace or not schema.real:
         return None
-    n_factors = estimator.n_factors
-    check_n_factors(n_factors, len(schema.real))
     rows, weights = dataset.rows, dataset.filled_weights
-    floor = float(estimator.variance_floor)
-    if not isinstance(n_factors, Integral):
-        explained = None if isinstance(n_factors, str) else float(n_factors)
+    floor = float(structure.variance_floor)
+    if isinstance(structure.n_factors, Integral):
+        n_factors = int(structure.n_factors)
+        if n_factors > len(schema.real):
+            raise ValueError(
+                f"n_factors={n_factors} must be at most the number of real columns, "
+                f"{len(schema.real)}."
+            )
+    else:
+        wanted = structure.n_factors
+        explained = None if isinstance(wanted, str) else float(wanted)
         n_factors = chosen_n_factors(rows, weights, floor, explained)
-    equal_noise = estimator.noise == "common"
-    return principal_subspace(rows, weights, int(n_factors), floor, equal_noise)
+    equal_noise = structure.noise == "common"
+    return principal_subspace(rows, weights, n_factors, floor, equal_noise)
 
 
 def subspace_of(model: Mixture) -> Subspace | None:
     """Return the subspace of a mixture, if it has one."""
     for factor in getattr(model.components, "factors", (model.components,)):
-        if hasattr(factor, "subspace"):
+        if isinstance(factor, SubspaceParameters):
             return factor.subspace
     return None
 
 
 def family_maker(
-    estimator: Any,
+    structure: Structure,
     schema: Schema,
     dataset: Dataset,
     subspace: Subspace | None,
@@ -98,45 +126,30 @@ def family_maker(
     Its prior is what the classes have in common: variances and, if `correlated`,
     correlations.
     """
-    categorical: list[Family[Any, Any]] = []
+    categorical: list[Family] = []
     if schema.categorical:
-        categorical = [Categorical(schema.n_categories, float(estimator.smoothing))]
+        categorical = [Categorical(schema.n_categories, float(structure.smoothing))]
     if not schema.real:
         return lambda _: categorical[0]
-    covariance_type = estimator.covariance_type
-    floor = float(estimator.variance_floor)
+    floor = float(structure.variance_floor)
     unknown: FloatArray | float = 0.0
     if subspace is not None:
         dataset, unknown = _latent_dataset(dataset, subspace)
     variances = within_class_variances(dataset) + unknown
     correlations = None
-    if correlated and covariance_type in ("full", "subspace"):
+    if correlated and structure.covariances.borrows_correlations:
         correlations = within_class_correlations(dataset.labelled())
-    strength = _prior_strength(estimator, len(variances))
+    strength = structure.prior_strength(len(variances))
 
-    def family_of(n_components: float) -> Family[Any, Any]:
+    def family_of(n_components: float) -> Family:
         # Components that share the spread of a class evenly have this part of it.
         part = n_components ** (-2.0 / len(variances))
         target = np.maximum(variances * part, floor)
         prior = VariancePrior(target, strength, floor, correlations)
-        gaussian: Family[Any, Any]
-        if subspace is not None:
-            gaussian = SubspaceGaussian(prior, subspace)
-        elif covariance_type in ("spherical", "diag"):
-            gaussian = DiagonalGaussian(prior, covariance_type == "spherical")
-        else:
-            gaussian = FullGaussian(prior, covariance_type == "tied")
+        gaussian = structure.covariances.family(prior, subspace)
         return Product((gaussian, *categorical)) if categorical else gaussian
 
     return family_of
-
-
-def _prior_strength(estimator: Any, n_columns: int) -> float:
-    if estimator.covariance_prior != "auto":
-        return float(estimator.covariance_prior)
-    # The rows that it takes to know a covariance grow with the columns; those for a
-    # variance do not.
-    return 1.0 if estimator.covariance_type in ("spherical", "diag") else float(n_columns)
 
 
 def _latent_dataset(
@@ -144,8 +157,8 @@ def _latent_dataset(
 ) -> tuple[Dataset, FloatArray | float]:
     """Return expected latent variables of a part of the rows, in place of the rows.
 
-    The second result are the variances (q,) that they have beside, as rows do not tell
-    all of them.
+    The second result are the variances (q,) that they have besides, as rows do not
+    determine them completely.
     """
     numbers = np.arange(dataset.n_rows)
     parts = np.split(numbers, [dataset.unlabelled().n_rows])
@@ -162,7 +175,7 @@ def _latent_dataset(
 
 
 def refining(model: Mixture) -> Mixture:
-    """Let gradient methods move the subspace of a mixture, too."""
+    """Let gradient methods move the subspace of a mixture as well."""
     return _with_subspaces(model, RefinedSubspaceGaussian)
 
 
@@ -176,7 +189,7 @@ def _with_subspaces(model: Mixture, kind: type[SubspaceGaussian]) -> Mixture:
     if subspace is None:
         return model
 
-    def changed(part: Family[Any, Any]) -> Family[Any, Any]:
+    def changed(part: Family) -> Family:
         if not isinstance(part, SubspaceGaussian):
             return part
         return kind(part.prior, subspace)

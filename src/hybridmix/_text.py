@@ -1,0 +1,61 @@
+"""Text of users, such as column names and labels, made safe to show."""
+
+from __future__ import annotations
+
+import re
+
+# What terminals and browsers obey instead of showing: control characters (line breaks and
+# the escape before colours among them), line and paragraph separators, marks that change
+# the direction of writing; and halves of surrogate pairs, which cannot be encoded.
+_OBEYED = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+_SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
+
+
+def printable(text: str, keep: str = "") -> str:
+    r"""Show control characters as escapes instead of obeying them.
+
+    Parameters
+    ----------
+    text : str
+        Any text, such as the name of a column in a file from elsewhere.
+    keep : str, default=""
+        Control characters that stay as they are, such as line breaks.
+
+    Returns
+    -------
+    shown : str
+        The text as Python would write it between quotes; everything that can be seen, in
+        any language, is unchanged.
+
+    Examples
+    --------
+    >>> print(printable("\x1b[31mred\x1b[0m\n"))
+    \x1b[31mred\x1b[0m\n
+    """
+
+    def escaped(found: re.Match[str]) -> str:
+        character = found[0]
+        if character in keep:
+            return character
+        code = ord(character)
+        return _SHORT.get(character, f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")
+
+    return _OBEYED.sub(escaped, text)
+
+
+def json_safe(text: str) -> str:
+    r"""Write control characters in JSON by their numbers, which changes no value.
+
+    Parameters
+    ----------
+    text : str
+        JSON in one line, whose strings may hold anything.
+
+    Examples
+    --------
+    >>> print(json_safe('"\x9b31m"'))
+    "\u009b31m"
+    """
+    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

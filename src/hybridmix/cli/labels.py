@@ -1,0 +1,82 @@
+"""Labels of training rows: which of them are classes."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from hybridmix.cli.cells import is_number
+from hybridmix.cli.columns import is_identifying
+from hybridmix.cli.console import Console
+from hybridmix.cli.models import Texts, without_mark
+from hybridmix.cli.tables import InputError
+
+# More different numbers with fractions than this are measured, not chosen.
+_MOST_FRACTIONS = 20
+# More different whole numbers than this may be counts or measurements.
+_MANY_WHOLE = 100
+_WHOLE = re.compile(r"([+-]?(?:0|[1-9]\d*))(?:\.0*)?")
+
+
+def training_labels(
+    texts: Texts, target: str, unlabelled: str | None, decimal: str, console: Console
+) -> np.ndarray:
+    """Return the labels of rows: whole numbers if all are, else text; None if missing.
+
+    Parameters
+    ----------
+    texts : list of str or None
+        Cells of the target.
+    target : str
+        The name of the column.
+    unlabelled : str or None
+        A label that means none.
+    decimal : str
+        How the file writes fractions.
+    console : Console
+        Where doubts are told.
+    """
+    texts = without_mark(texts, unlabelled)
+    known = [text for text in texts if text is not None]
+    if not known:
+        raise InputError(f"--target {target}: no row has a label.")
+    values = set(known)
+    whole = {text: _WHOLE.fullmatch(text.replace(decimal, ".")) for text in values}
+    are_whole = all(whole.values())
+    are_numbers = are_whole or all(is_number(text, decimal, True) for text in values)
+    _check_classes(target, len(values), len(known), are_numbers, are_whole)
+    labels = np.empty(len(texts), dtype=object)
+    if not are_whole:
+        labels[:] = texts
+        return labels
+    if len(values) > _MANY_WHOLE:
+        console.warn(
+            f"--target {target} has {len(values)} different whole numbers, and each is "
+            "taken for a class of its own. Regression is not supported yet."
+        )
+    worth = {text: int(found[1]) for text, found in whole.items() if found}
+    labels[:] = [None if text is None else worth[text] for text in texts]
+    return labels
+
+
+def _check_classes(
+    target: str, n_values: int, n_labels: int, are_numbers: bool, are_whole: bool
+) -> None:
+    """Refuse labels that are no classes before anything is fitted to them."""
+    if are_numbers and not are_whole:
+        is_refused = n_values > _MOST_FRACTIONS or 2 * n_values > n_labels > 2
+    else:
+        is_refused = is_identifying(n_values, n_labels)
+    if not is_refused:
+        return
+    found = f"--target {target}: {n_values} different"
+    if are_numbers:
+        raise InputError(
+            f"{found} numbers in {n_labels} rows look like a regression target, which is "
+            "not supported yet. Group them into classes first, or name another column."
+        )
+    raise InputError(
+        f"{found} labels in {n_labels} rows are not classes. Group them first, or name "
+        "another column."
+    )

@@ -1,0 +1,121 @@
+"""Single cells of tables: what is missing, what is a number, and how to say so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from numbers import Number
+
+import numpy as np
+
+from hybridmix._typing import FloatArray
+
+
+def is_missing(value: object) -> bool:
+    """Return whether a value is None, NaN, pandas.NA or NaT."""
+    if value is None:
+        return True
+    if isinstance(value, Number):
+        return bool(value != value)
+    return type(value).__name__ in ("NAType", "NaTType")
+
+
+def label_of(names: tuple[str, ...] | None, column: int) -> str:
+    """Name a column in a message."""
+    return f"column {column}" if names is None else f"column {names[column]!r}"
+
+
+def number_of(value: object) -> float | None:
+    """Return what a number, or text that spells one, stands for; None for all else.
+
+    Booleans, dates and spans of time are not numbers. Numbers beyond the largest float
+    are infinite.
+    """
+    if isinstance(value, bool | np.bool_ | np.timedelta64):
+        return None
+    if isinstance(value, str) and "_" in value:
+        return None  # Python reads "1_000" as a number; in a table it is a name.
+    if not isinstance(value, Number | str | bytes):
+        return None
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except OverflowError:
+        return np.inf if value > 0 else -np.inf  # type: ignore[operator]
+    except (TypeError, ValueError):
+        return None
+
+
+def numbers_in(values: Iterable[object], label: str) -> FloatArray:
+    """Read the cells of a column that held numbers in training, NaN where missing.
+
+    Parameters
+    ----------
+    values : iterable of length n
+        The cells, of any kind.
+    label : str
+        Names the column in the error.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an observed cell is neither a number nor text that spells one: to treat it as
+        missing would hide a mistake.
+    """
+    result = []
+    for row, value in enumerate(values):
+        number = np.nan if is_missing(value) else number_of(value)
+        if number is None:
+            raise _not_a_number(value, row, label)
+        result.append(number)
+    return np.array(result, dtype=np.float64)
+
+
+def _not_a_number(value: object, row: int, label: str) -> Exception:
+    kind = ValueError if isinstance(value, str | bytes) else TypeError
+    what = f"{value!r} in row {row}"
+    if kind is TypeError:
+        what += f", of the type {type(value).__name__}"
+    return kind(
+        f"The {label} held numbers in training, but here it holds {what}. Convert the "
+        "column to numbers, or make the cells that have none missing (None or NaN)."
+    )
+
+
+def refused_type(label: str, dtype: object) -> TypeError:
+    """Return the error for a column that can be neither real nor categorical."""
+    return TypeError(
+        f"The {label} has the type {dtype}, which is neither numeric nor categorical. "
+        "Convert it to a number (a date to days, say) or to a string, or drop it."
+    )
+
+
+def refused_change(label: str, dtype: object) -> TypeError:
+    """Return the error for a column of numbers that has become something else."""
+    return TypeError(
+        f"The {label} held numbers in training, but here it has the type {dtype}. "
+        "Convert it to the numbers that it held."
+    )
+
+
+def are_categories(values: Sequence[object], label: str) -> bool:
+    """Return whether cells of mixed types are categories; all numbers are not.
+
+    Parameters
+    ----------
+    values : sequence of length n
+        The cells.
+    label : str
+        Names the column in the error.
+
+    Raises
+    ------
+    TypeError
+        If a cell is neither a number nor text nor a boolean.
+    """
+    seen = [value for value in values if not is_missing(value)]
+    for value in seen:
+        if not isinstance(value, Number | str | bytes | np.bool_):
+            raise TypeError(
+                f"The {label} holds a {type(value).__name__}: argument must be a string "
+                "or a number."
+            )
+    return any(not isinstance(v, Number) or isinstance(v, bool) for v in seen)

@@ -1,0 +1,44 @@
+"""Sample weights, as training can use them."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.utils.validation import _check_sample_weight
+
+from hybridmix._typing import FloatArray
+
+# A row with less than this part of the largest weight cannot be noticed.
+_NEGLIGIBLE = 1e-30
+# Sums of weights outside of this range are brought to its ends: there, the prior of one
+# row either means nothing or is all that counts, and sums of squares stay finite.
+_LEAST_TOTAL, _LARGEST_TOTAL = 1e-9, 1e12
+
+
+def read_weights(sample_weight: object, n_rows: int) -> FloatArray | None:
+    """Check sample weights; None when all are one.
+
+    Parameters
+    ----------
+    sample_weight : array-like of shape (n,), number or None
+        What the user gave.
+    n_rows : int
+        Number of rows.
+    """
+    if sample_weight is None:
+        return None
+    weights = _check_sample_weight(
+        sample_weight, np.empty((n_rows, 1)), ensure_non_negative=True
+    )
+    largest = float(weights.max(initial=0.0))
+    if largest == 0.0:
+        raise ValueError("All sample weights are zero.")
+    if np.all(weights == 1.0):
+        return None
+    shares = weights / largest
+    shares[shares < _NEGLIGIBLE] = 0.0
+    with np.errstate(over="ignore"):
+        total = float(shares.sum() * largest)
+    if _LEAST_TOTAL <= total <= _LARGEST_TOTAL:
+        return np.where(shares > 0.0, weights, 0.0)
+    total = float(np.clip(total, _LEAST_TOTAL, _LARGEST_TOTAL))
+    return shares * (total / float(shares.sum()))

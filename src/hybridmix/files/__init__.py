@@ -1,0 +1,10 @@
+"""Model files: a registry of classes, a codec of values, an archive of both.
+
+Classes register themselves (`hybridmix._registered`) and check themselves; nothing in
+this package knows any of them.
+"""
+
+from hybridmix.files.archive import ModelFileError
+from hybridmix.files.models import load, read_metadata, read_versions, save
+
+__all__ = ["ModelFileError", "load", "read_metadata", "read_versions", "save"]

@@ -1,0 +1,16 @@
+"""Joint densities of rows and classes, log p(x, c)."""
+
+from hybridmix.models.base import Evaluation, Model, ModelCoordinates, ModelPoint
+from hybridmix.models.logsumexp import class_posterior, grouped_logsumexp
+from hybridmix.models.mixture import Mixture, MixtureStatistics
+
+__all__ = [
+    "Evaluation",
+    "Mixture",
+    "MixtureStatistics",
+    "Model",
+    "ModelCoordinates",
+    "ModelPoint",
+    "class_posterior",
+    "grouped_logsumexp",
+]

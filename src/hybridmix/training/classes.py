@@ -1,0 +1,298 @@
+"""EM of the classes of a data set: numbers of components, restarts, joint passes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from numbers import Integral
+
+import numpy as np
+
+from hybridmix._checks import check_number
+from hybridmix._parallel import Workers
+from hybridmix._typing import FloatArray
+from hybridmix.data import Dataset
+from hybridmix.families import Family
+from hybridmix.models.mixture import Mixture, joined_classes
+from hybridmix.objectives import Likelihood
+from hybridmix.problem import Problem
+from hybridmix.solvers import ExpectationMaximisation
+from hybridmix.solvers.base import ClassOutcomes
+from hybridmix.training.families import FamilyOf
+from hybridmix.training.starts import start_mixture
+
+Components = int | Iterable[int]
+
+
+@dataclass(frozen=True)
+class Estimation:
+    """The options of EM; checked when made.
+
+    The attributes are those of `MixtureDensity`.
+    """
+
+    n_init: int
+    max_iter: int
+    tol: float
+
+    def __post_init__(self) -> None:
+        check_number("n_init", self.n_init, 1, whole=True)
+        check_number("max_iter", self.max_iter, 1, whole=True)
+        check_number("tol", self.tol, 0.0)
+
+    def solver(self, least_tol: float = 0.0) -> ExpectationMaximisation:
+        """Return the solver, with a tolerance that is not below a given one."""
+        return ExpectationMaximisation(self.max_iter, max(self.tol, least_tol))
+
+
+@dataclass(frozen=True)
+class ClassFit:
+    """A fitted mixture of one class.
+
+    Attributes
+    ----------
+    model : Mixture
+        Of the class alone; its class probability is one.
+    value : float
+        Mean log-likelihood of its rows, with the log density of the priors.
+    converged : bool
+        Whether EM met its tolerance.
+    n_iter, n_reseeded : int
+        Iterations, and how often components were started anew.
+    interrupted : bool
+        Whether the user ended the search for a better fit.
+    traces : dict of str to list of float
+        What changed over the iterations, if the class was fitted by itself.
+    bic : dict of int to float
+        The criterion for each number of components that was tried.
+    """
+
+    model: Mixture
+    value: float
+    converged: bool
+    n_iter: int
+    n_reseeded: int
+    interrupted: bool = False
+    traces: dict[str, list[float]] = field(default_factory=dict)
+    bic: dict[int, float] = field(default_factory=dict)
+
+    def criterion(self, total_weight: float) -> float:
+        """Return the Bayesian information criterion, for rows of this total weight."""
+        log_likelihood = self.value * total_weight - self.model.log_prior_density()
+        penalty = self.model.n_parameters * float(np.log(total_weight))
+        return penalty - 2.0 * log_likelihood
+
+
+@dataclass(frozen=True)
+class ClassTrainer:
+    """Fits a mixture to each class, all classes in the same passes over the rows.
+
+    Attributes
+    ----------
+    family_of : callable
+        Returns the family for a number of components.
+    solver : ExpectationMaximisation
+        Runs from each start.
+    n_init : int
+        Number of starts.
+    generator : numpy.random.Generator
+        Source of randomness.
+    pool : Workers
+        Threads.
+    """
+
+    family_of: FamilyOf
+    solver: ExpectationMaximisation
+    n_init: int
+    generator: np.random.Generator
+    pool: Workers
+
+    def fit(
+        self,
+        dataset: Dataset,
+        candidates: Sequence[Sequence[int]],
+        init: str | FloatArray | Mixture,
+        names: Sequence[str],
+    ) -> list[ClassFit]:
+        """Try numbers of components in ascending order and keep the best by BIC.
+
+        The search of a class ends when the criterion has risen twice in a row: more
+        components take longer, and are hardly ever better from there on.
+
+        Parameters
+        ----------
+        dataset : Dataset
+            Labelled rows.
+        candidates : sequence of sequence of int
+            For each class: numbers of components to try.
+        init : str, ndarray or Mixture
+            How to start; see `start_mixture`. A mixture is for a single class.
+        names : sequence of str
+            What to call the classes in messages.
+        """
+        weights = dataset.class_weights(len(candidates))
+        searches = [
+            _Search(_possible(list(wanted), dataset.of_class(label), name), weight)
+            for label, (wanted, name, weight) in enumerate(
+                zip(candidates, names, weights.tolist(), strict=True)
+            )
+        ]
+        while pending := [c for c, search in enumerate(searches) if not search.is_done]:
+            try:
+                self._round(dataset, searches, pending, init)
+            except KeyboardInterrupt:
+                if any(not search.fits for search in searches):
+                    raise
+                for search in searches:
+                    search.interrupted = True
+        return [search.best() for search in searches]
+
+    def _round(
+        self,
+        dataset: Dataset,
+        searches: list[_Search],
+        pending: list[int],
+        init: str | FloatArray | Mixture,
+    ) -> None:
+        """Fit the next number of components of every class that is still searching."""
+        wanted = {label: searches[label].next_number for label in pending}
+        for n_components in sorted(set(wanted.values())):
+            labels = [label for label in pending if wanted[label] == n_components]
+            family = self.family_of(n_components)
+            # What components share would tie classes that are fitted in one pass.
+            passes = [[label] for label in labels] if family.ties_components else [labels]
+            for together in passes:
+                part = dataset.of_classes(together)
+                fits = self._fit_pass(part, family, n_components, len(together), init)
+                for label, fit in zip(together, fits, strict=True):
+                    searches[label].note(fit)
+
+    def _fit_pass(
+        self,
+        dataset: Dataset,
+        family: Family,
+        n_components: int,
+        n_classes: int,
+        init: str | FloatArray | Mixture,
+    ) -> list[ClassFit]:
+        """Fit classes with the same number of components; keep the best start of each."""
+        problem: Problem | None = None
+        best: list[ClassFit] = []
+        for _ in range(self.n_init if isinstance(init, str) else 1):
+            try:
+                start = self._start(dataset, family, n_components, n_classes, init)
+                if problem is None:
+                    problem = Problem(
+                        dataset, Likelihood(), start, self.pool, learn_class_prior=False
+                    )
+                solution = self.solver.solve(problem, start, generator=self.generator)
+            except KeyboardInterrupt:
+                if not best:
+                    raise
+                return [replace(fit, interrupted=True) for fit in best]
+            assert solution.classes is not None
+            fits = _class_fits(solution.model, solution.classes, solution.traces)
+            best = [
+                new if old is None or new.value > old.value else old
+                for old, new in zip(best or [None] * n_classes, fits, strict=True)
+            ]
+            if solution.interrupted:
+                return [replace(fit, interrupted=True) for fit in best]
+        return best
+
+    def _start(
+        self,
+        dataset: Dataset,
+        family: Family,
+        n_components: int,
+        n_classes: int,
+        init: str | FloatArray | Mixture,
+    ) -> Mixture:
+        if isinstance(init, Mixture):
+            return replace(init, family=family)
+        starts = [
+            start_mixture(
+                dataset.of_class(label), family, n_components, init, self.generator
+            )
+            for label in range(n_classes)
+        ]
+        return joined_classes(family, starts, dataset.class_weights(n_classes))
+
+
+@dataclass
+class _Search:
+    """The search of one class for its number of components."""
+
+    candidates: list[int]
+    weight: float
+    fits: dict[int, ClassFit] = field(default_factory=dict)
+    bic: dict[int, float] = field(default_factory=dict)
+    interrupted: bool = False
+
+    @property
+    def next_number(self) -> int:
+        return self.candidates[len(self.fits)]
+
+    @property
+    def is_done(self) -> bool:
+        if self.interrupted or len(self.fits) == len(self.candidates):
+            return True
+        last = list(self.bic.values())[-3:]
+        return len(last) == 3 and last == sorted(last)
+
+    def note(self, fit: ClassFit) -> None:
+        number = self.next_number
+        self.fits[number] = fit
+        self.bic[number] = fit.criterion(self.weight)
+        self.interrupted |= fit.interrupted
+
+    def best(self) -> ClassFit:
+        best = self.fits[min(self.bic, key=self.bic.__getitem__)]
+        return replace(best, bic=self.bic, interrupted=self.interrupted)
+
+
+def _class_fits(
+    model: Mixture, outcomes: ClassOutcomes, traces: dict[str, list[float]]
+) -> list[ClassFit]:
+    """Take a model of classes that were fitted apart into its classes."""
+    return [
+        ClassFit(
+            model.of_class(label),
+            float(outcomes.values[label]),
+            bool(outcomes.converged[label]),
+            int(outcomes.n_iter[label]),
+            int(outcomes.n_reseeded[label]),
+            traces=traces if model.n_classes == 1 else {},
+        )
+        for label in range(model.n_classes)
+    ]
+
+
+def _possible(candidates: list[int], dataset: Dataset, name: str) -> list[int]:
+    """Drop numbers of components that exceed the number of distinct rows."""
+    n_distinct = dataset.rows.n_distinct(max(candidates))
+    possible = [k for k in candidates if k <= n_distinct]
+    if not possible:
+        warnings.warn(
+            f"{name} has only {n_distinct} distinct row(s), fewer than the "
+            f"{candidates[0]} components asked for; it gets no more than these.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return possible or [n_distinct]
+
+
+def component_range(n_components: object) -> list[int]:
+    """Return the numbers of components to try, in ascending order."""
+    listed = [n_components] if isinstance(n_components, Integral) else n_components
+    try:
+        candidates = [int(k) for k in listed]  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        candidates = []
+    if not candidates or min(candidates) < 1 or isinstance(n_components, bool):
+        raise ValueError(
+            f"n_components={n_components!r} must be a whole number of at least 1, or a "
+            "range or list of such numbers to choose from."
+        )
+    return sorted(set(candidates))

@@ -1,0 +1,118 @@
+"""The types of covariances: each is one record, and this is the only place to add one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+from hybridmix._typing import FloatArray
+from hybridmix.families import (
+    DiagonalGaussian,
+    Family,
+    FullGaussian,
+    Subspace,
+    SubspaceGaussian,
+    VariancePrior,
+)
+from hybridmix.families.base import Parameters
+from hybridmix.families.moments import DiagonalParameters, FullParameters
+from hybridmix.families.subspace import SubspaceParameters
+
+
+
+@dataclass(frozen=True)
+class CovarianceType:
+    """What distinguishes a type of covariances from the others.
+
+    Attributes
+    ----------
+    name : str
+        The value of the option ``covariance_type``.
+    family : callable
+        Returns the family for a prior and a subspace.
+    published : callable
+        Returns the fitted attributes, from parameters in the units of the table.
+    scaling : str
+        How columns are scaled; see `Schema`.
+    has_correlations : bool
+        Whether the covariances have any: the rows that it takes to know them grow with
+        the number of columns, and so does the default strength of the prior.
+    borrows_correlations : bool
+        Whether the prior of a class has the correlations within all classes.
+    needs_subspace : bool
+        Whether a subspace is fitted first.
+    """
+
+    name: str
+    family: Callable[[VariancePrior, Subspace | None], Family]
+    published: Callable[[Parameters], dict[str, FloatArray]]
+    scaling: str = "columns"
+    has_correlations: bool = True
+    borrows_correlations: bool = False
+    needs_subspace: bool = False
+
+
+def _published_spherical(parameters: DiagonalParameters) -> dict[str, FloatArray]:
+    return {"covariances_": parameters.variances[:, 0]}
+
+
+def _published_diagonal(parameters: DiagonalParameters) -> dict[str, FloatArray]:
+    return {"covariances_": parameters.variances}
+
+
+def _published_tied(parameters: FullParameters) -> dict[str, FloatArray]:
+    return {"covariances_": parameters.covariances[0]}
+
+
+def _published_full(parameters: FullParameters) -> dict[str, FloatArray]:
+    return {"covariances_": parameters.covariances}
+
+
+def _published_subspace(parameters: SubspaceParameters) -> dict[str, FloatArray]:
+    return {
+        "covariances_": parameters.latent.covariances,
+        "loading_": parameters.subspace.loading,
+        "noise_variances_": parameters.subspace.noise,
+    }
+
+
+COVARIANCE_TYPES: dict[str, CovarianceType] = {
+    record.name: record
+    for record in (
+        CovarianceType(
+            "spherical",
+            lambda prior, _: DiagonalGaussian(prior, spherical=True),
+            _published_spherical,
+            # A sphere in standardised columns is not one in the units of the table.
+            scaling="common",
+            has_correlations=False,
+        ),
+        CovarianceType(
+            "diag",
+            lambda prior, _: DiagonalGaussian(prior),
+            _published_diagonal,
+            has_correlations=False,
+        ),
+        CovarianceType(
+            "tied", lambda prior, _: FullGaussian(prior, tied=True), _published_tied
+        ),
+        CovarianceType(
+            "full",
+            lambda prior, _: FullGaussian(prior),
+            _published_full,
+            borrows_correlations=True,
+        ),
+        CovarianceType(
+            "subspace",
+            lambda prior, subspace: SubspaceGaussian(prior, subspace),
+            _published_subspace,
+            # Principal directions should not have to explain columns that hardly ever
+            # vary, such as pixels at the border of an image, next to others of the same
+            # unit.
+            scaling="comparable",
+            borrows_correlations=True,
+            needs_subspace=True,
+        ),
+    )
+}

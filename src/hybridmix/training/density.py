@@ -1,0 +1,127 @@
+"""Training of a density: one mixture for all rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hybridmix._parallel import Workers
+from hybridmix._typing import FloatArray
+from hybridmix.data import Dataset, Schema
+from hybridmix.models.mixture import Mixture
+from hybridmix.objectives import Likelihood
+from hybridmix.problem import Problem
+from hybridmix.training.classes import ClassTrainer, Estimation
+from hybridmix.training.families import (
+    Structure,
+    family_maker,
+    fitted_subspace,
+    subspace_of,
+)
+from hybridmix.training.memory import check_memory
+from hybridmix.training.record import Fitted, em_messages
+
+
+@dataclass(frozen=True)
+class DensityTraining:
+    """Fits a mixture to all rows by EM.
+
+    Attributes
+    ----------
+    structure : Structure
+        What components look like.
+    estimation : Estimation
+        Options of EM.
+    n_components : list of int
+        Numbers of components to choose from.
+    """
+
+    structure: Structure
+    estimation: Estimation
+    n_components: list[int]
+
+    def fit(
+        self,
+        dataset: Dataset,
+        schema: Schema,
+        init: str | FloatArray | Mixture,
+        generator: np.random.Generator,
+        pool: Workers,
+    ) -> Fitted:
+        """Fit and choose the number of components.
+
+        Parameters
+        ----------
+        dataset : Dataset
+            All rows, with the label 0.
+        schema : Schema
+            Of their table.
+        init : str, ndarray or Mixture
+            Method of the starts, scaled centres, or a model to go on from.
+        generator : numpy.random.Generator
+            Source of randomness.
+        pool : Workers
+            Threads.
+        """
+        fewest = min(self.n_components)
+        if fewest > dataset.n_rows:
+            raise ValueError(
+                f"n_components={fewest} is more than the number of rows, "
+                f"n_samples={dataset.n_rows}. Use fewer components."
+            )
+        candidates = self.n_components
+        if isinstance(init, Mixture):
+            candidates = [init.n_components]
+            subspace = subspace_of(init)
+        else:
+            check_memory(self.structure, len(schema.real), fewest)
+            subspace = fitted_subspace(self.structure, schema, dataset)
+        family_of = family_maker(self.structure, schema, dataset, subspace)
+        trainer = ClassTrainer(
+            family_of,
+            self.estimation.solver(),
+            self.estimation.n_init,
+            generator,
+            pool,
+        )
+        [fit] = trainer.fit(dataset, [candidates], init, ["The table"])
+        log_volume = dataset.log_volume(schema.scale)
+        trace = np.array(fit.traces["value"]) - log_volume / dataset.total_weight
+        return Fitted(
+            schema,
+            fit.model,
+            fit.converged,
+            fit.n_iter,
+            {"value": trace},
+            [{k: value + 2.0 * log_volume for k, value in fit.bic.items()}],
+            messages=em_messages(
+                fit.converged, fit.interrupted, fit.n_reseeded, self.estimation.max_iter
+            ),
+        )
+
+
+def bootstrapped(
+    model: Mixture,
+    dataset: Dataset,
+    n_models: int,
+    estimation: Estimation,
+    generator: np.random.Generator,
+    pool: Workers,
+) -> list[Mixture]:
+    """Refit a mixture to bootstrap samples of the rows it was fitted to."""
+    weights = dataset.filled_weights
+    models = []
+    for _ in range(n_models):
+        sample = replace(dataset, weights=_resampled(weights, generator))
+        problem = Problem(sample, Likelihood(), model, pool)
+        solution = estimation.solver().solve(problem, model, generator=generator)
+        models.append(solution.model)
+    return models
+
+
+def _resampled(weights: FloatArray, generator: np.random.Generator) -> FloatArray:
+    """Draw how often a bootstrap sample of the rows holds each of them."""
+    total = weights.sum()
+    counts = generator.multinomial(max(1, round(total)), weights / total)
+    return counts * (total / counts.sum())

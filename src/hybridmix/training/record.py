@@ -1,0 +1,99 @@
+"""What training returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hybridmix._typing import FloatArray
+from hybridmix.data import Dataset, Schema
+from hybridmix.models.mixture import Mixture
+from hybridmix.solvers import Solution
+from hybridmix.training.calibration import Calibration
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A trained model and how it came about.
+
+    Attributes
+    ----------
+    schema : Schema
+        Of the training table.
+    model : Mixture
+        The model, in the scale of the schema.
+    converged : bool
+        Whether the last solver met its tolerance.
+    n_iter : int
+        Iterations of the last solver; the most of any class, if these were apart.
+    history : dict of str to ndarray
+        What changed over these iterations, in the units of the table.
+    bic : list of dict
+        For each class: the criterion of each number of components that was tried.
+    unlabelled_weight : float
+        What an unlabelled row counted.
+    calibration : Calibration
+        Of the class probabilities.
+    messages : list of str
+        What the user should be warned about.
+    """
+
+    schema: Schema
+    model: Mixture
+    converged: bool
+    n_iter: int
+    history: dict[str, FloatArray]
+    bic: list[dict[int, float]]
+    unlabelled_weight: float = 1.0
+    calibration: Calibration = Calibration()
+    messages: list[str] = field(default_factory=list)
+
+
+INTERRUPTED = "Interrupted: the best model so far is kept."
+
+
+def em_messages(
+    converged: bool, interrupted: bool, n_reseeded: int, max_iter: int
+) -> list[str]:
+    """Say what a user should know of a run of EM."""
+    messages = []
+    if interrupted:
+        messages.append(INTERRUPTED)
+    elif not converged:
+        messages.append(
+            f"EM did not converge in max_iter={max_iter} iterations. Raise max_iter or "
+            "tol, or use fewer components."
+        )
+    if n_reseeded:
+        messages.append(
+            f"Components collapsed and were started anew {n_reseeded} time(s). Use fewer "
+            "components (n_components), a stronger covariance_prior or a higher "
+            "variance_floor."
+        )
+    return messages
+
+
+def bic_in_units(
+    bic: list[dict[int, float]], dataset: Dataset, scale: FloatArray
+) -> list[dict[int, float]]:
+    """Return the criteria in the units of the table, which likelihoods depend on."""
+    result = []
+    for label, values in enumerate(bic):
+        log_volume = dataset.of_class(label).log_volume(scale)
+        result.append({k: value + 2.0 * log_volume for k, value in values.items()})
+    return result
+
+
+def history_in_units(
+    solution: Solution, dataset: Dataset, scale: FloatArray, unlabelled_weight: float
+) -> dict[str, FloatArray]:
+    """Return the traces in the units of the table, which likelihoods depend on."""
+    history = {name: np.array(trace) for name, trace in solution.traces.items()}
+    if "likelihood" not in history:
+        return history
+    log_volume = dataset.labelled().log_volume(scale)
+    log_volume += unlabelled_weight * dataset.unlabelled().log_volume(scale)
+    for name in ("value", "likelihood"):
+        history[name] = history[name] - log_volume / dataset.total_weight
+    return history

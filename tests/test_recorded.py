@@ -1,0 +1,41 @@
+"""Results are those that were recorded before the library was rebuilt."""
+
+import numpy as np
+import pytest
+from recorded import FITS, FIXED, fit_results, fixed_results, recorded
+
+RECORDED = recorded()
+# Parameters near a maximum are known to about the root of the precision of its height.
+# Moving all cells by 1e-14 of themselves moved heights by up to 4e-14, and probabilities
+# by up to 2e-7.
+ASCENT = {"value": 1e-7}
+ASCENT_ELSE = 1e-5
+
+
+def assert_same(found, problem, tolerance_of):
+    expected = RECORDED[problem]
+    assert found.keys() == expected.keys()
+    for key, value in expected.items():
+        scale = np.abs(value).max(initial=0.0)
+        np.testing.assert_allclose(
+            found[key], value, rtol=0.0, atol=tolerance_of(key) * scale, err_msg=key
+        )
+
+
+def test_there_are_forty_problems():
+    assert len(RECORDED) == len(FIXED) + len(FITS) == 40
+
+
+@pytest.mark.parametrize("problem", FIXED)
+def test_values_and_gradients_at_fixed_parameters(problem):
+    assert_same(fixed_results(problem), problem, lambda key: 1e-12)
+
+
+@pytest.mark.parametrize("problem", [name for name in FITS if not FITS[name].ascends])
+def test_fits_by_em(problem):
+    assert_same(fit_results(problem), problem, lambda key: 1e-10)
+
+
+@pytest.mark.parametrize("problem", [name for name in FITS if FITS[name].ascends])
+def test_fits_by_ascent(problem):
+    assert_same(fit_results(problem), problem, lambda key: ASCENT.get(key, ASCENT_ELSE))
