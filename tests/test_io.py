@@ -1,9 +1,6 @@
 """Saving and loading: round trips, damaged files, hostile files."""
 
 import copy
-import dataclasses
-import io
-import json
 import math
 import os
 import pickle
@@ -20,6 +17,21 @@ import pytest
 import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from model_files import (
+    FACTORS,
+    FAMILIES,
+    MODEL,
+    SCHEMA,
+    assert_same,
+    manifest_of,
+    members_of,
+    npy,
+    refused,
+    set_array,
+    set_value,
+    write_manifest,
+    write_members,
+)
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
@@ -68,35 +80,6 @@ def predictions(model, table):
     names = ["score_samples", "predict", "predict_proba", "decision_function", "draw"]
     names += ["transform", "impute"]
     return [getattr(model, name)(table) for name in names if hasattr(model, name)]
-
-
-def assert_same(one, other):
-    """Compare values and types all the way down, to the last bit."""
-    assert type(one) is type(other)
-    if isinstance(one, dict):
-        assert_same(list(one), list(other))
-        assert_same(list(one.values()), list(other.values()))
-    elif isinstance(one, list | tuple):
-        assert len(one) == len(other)
-        for pair in zip(one, other, strict=True):
-            assert_same(*pair)
-    elif isinstance(one, np.ndarray) and one.dtype != object:
-        assert (one.dtype, one.shape) == (other.dtype, other.shape)
-        assert one.tobytes() == other.tobytes()
-    elif isinstance(one, np.ndarray):
-        assert one.shape == other.shape
-        assert_same(one.tolist(), other.tolist())
-    elif isinstance(one, pd.DataFrame):
-        pd.testing.assert_frame_equal(one, other, check_exact=True)
-    elif isinstance(one, pl.DataFrame):
-        assert one.equals(other, null_equal=True)
-    elif dataclasses.is_dataclass(one):
-        for field in dataclasses.fields(one):
-            assert_same(getattr(one, field.name), getattr(other, field.name))
-    elif isinstance(one, sklearn.base.BaseEstimator):
-        assert_same(vars(one), vars(other))
-    else:
-        assert one == other or (one != one and other != other)
 
 
 def fitted(estimator, table=ARRAY):
@@ -311,38 +294,6 @@ def saved(density, tmp_path):
     path = tmp_path / "model"
     save(density, path)
     return path
-
-
-def members_of(path):
-    with zipfile.ZipFile(path) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
-
-
-def write_members(path, members, method=zipfile.ZIP_DEFLATED):
-    with zipfile.ZipFile(path, "w", method) as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-
-
-def manifest_of(path):
-    return json.loads(members_of(path)["manifest.json"])
-
-
-def write_manifest(path, manifest):
-    text = manifest if isinstance(manifest, str) else json.dumps(manifest)
-    write_members(path, members_of(path) | {"manifest.json": text})
-
-
-def npy(array, **options):
-    stream = io.BytesIO()
-    np.lib.format.write_array(stream, array, **options)
-    return stream.getvalue()
-
-
-def refused(path, pattern, **options):
-    with pytest.raises(ModelFileError, match=pattern) as info:
-        load(path, **options)
-    assert str(path) in str(info.value)
 
 
 def test_missing_file_and_folder(tmp_path):
@@ -591,21 +542,6 @@ def test_members_that_are_larger_than_they_claim(name, saved):
 # Files that are sound but make no sense -----------------------------------------------
 
 
-def set_array(path, where, array):
-    """Replace the array that stands at a place in the manifest."""
-    node = manifest_of(path)["model"]
-    for key in where:
-        node = node[key]
-    name = f"arrays/{node['array']['member']}.npy"
-    write_members(path, members_of(path) | {name: npy(array)})
-
-
-MODEL = ("estimator", "learned", "model_", "record", "fields")
-SCHEMA = ("estimator", "learned", "schema_", "record", "fields")
-FACTORS = (*MODEL, "components", "record", "fields", "factors", "tuple")
-FAMILIES = (*MODEL, "family", "record", "fields", "families", "tuple")
-
-
 @pytest.mark.parametrize(
     ("where", "shape"),
     [
@@ -658,12 +594,7 @@ def test_shapes_must_fit(where, shape, saved):
     ],
 )
 def test_parts_must_fit(where, value, saved):
-    manifest = manifest_of(saved)
-    node = manifest["model"]
-    for key in where[:-1]:
-        node = node[key]
-    node[where[-1]] = value
-    write_manifest(saved, manifest)
+    set_value(saved, where, value)
     refused(saved, "do not fit together|unknown or missing fields|unhashable")
 
 

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,9 @@ from hybridmix import (
     MixtureImputer,
     MixtureOutlierDetector,
 )
-from hybridmix.onnx import densities, to_onnx
+from hybridmix.exceptions import UnsupportedError
+from hybridmix.families import DiagonalGaussian, Product
+from hybridmix.onnx import component_densities, densities, to_onnx
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -262,3 +265,64 @@ def test_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(ImportError, match=r"pip install 'hybridmix\[onnx\]'"):
         to_onnx(model)
+
+
+# Families of other packages -------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Relative(DiagonalGaussian):
+    """A family that inherits its export."""
+
+
+class Stranger:
+    """A family without an export."""
+
+
+def with_family(model, family):
+    return replace(model, family=family)
+
+
+def test_families_without_export_are_named():
+    model = MixtureDensity(1).fit(load_iris().data)
+    model.model_ = with_family(model.model_, Stranger())
+    with pytest.raises(UnsupportedError, match="Stranger does not offer an export"):
+        to_onnx(model)
+
+
+def test_product_names_the_family_that_has_no_export():
+    frame, _ = mixed_frame()
+    model = MixtureDensity(1).fit(frame)
+    _, categorical = model.model_.family.families
+    model.model_ = with_family(model.model_, Product((Stranger(), categorical)))
+    with pytest.raises(UnsupportedError, match="Stranger does not offer"):
+        to_onnx(model)
+
+
+def test_families_inherit_the_export_of_their_base():
+    X = with_holes(load_iris().data)
+    model = MixtureDensity(2, covariance_type="diag", random_state=0).fit(X)
+    model.model_ = with_family(model.model_, Relative(model.model_.family.prior))
+    assert_agrees(model, X)
+
+
+def test_families_register_their_own_export():
+    class Laplace:
+        pass
+
+    @component_densities.register(Laplace)
+    def _(family, parameters, graph, table):
+        rows = table.real(graph)
+        total = graph.op("ReduceSum", rows.values, [1], keepdims=1)
+        return graph.op("Mul", total, 0.0)
+
+    X = load_iris().data
+    model = MixtureDensity(1).fit(X)
+    model.model_ = with_family(model.model_, Laplace())
+    _, _, log_density = run(to_onnx(model, dtype="float64"), X=X)
+    np.testing.assert_array_equal(log_density, 0.0)
+
+
+def test_unfitted_searches_are_refused():
+    with pytest.raises(ValueError, match="not fitted"):
+        to_onnx(HybridMixtureClassifierCV())

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from hybridmix._checks import check_number
 from hybridmix._registered import registered
@@ -236,7 +236,9 @@ class HybridMixtureClassifierCV(MixtureClassifier):
     def check_consistent(self) -> None:
         """Raise ValueError unless it has a best model."""
         super().check_consistent()
-        require_instance("best_estimator_", self.best_estimator_, HybridMixtureClassifier)
+        best = self.best_estimator_
+        require_instance("best_estimator_", best, HybridMixtureClassifier)
+        check_is_fitted(best, list(best.fitted_attributes))
         require_instance("cv_results_", self.cv_results_, dict)
 
     def restore_unsaved(self) -> None:

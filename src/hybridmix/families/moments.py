@@ -271,7 +271,10 @@ def check_whiteners(covariances: FloatArray, whiteners: FloatArray) -> None:
             sizes[:, :, None] * sizes[:, None, :]
         )
         close = np.abs(white - np.eye(len(white[0]))) <= room
-    require(close.all(), "whiteners and covariances do not belong together")
+    require(
+        np.isfinite(room).all() and close.all(),
+        "whiteners and covariances do not belong together",
+    )
 
 
 def raised(covariances: FloatArray, floor: float) -> FloatArray:

@@ -2,71 +2,130 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import reduce, singledispatch
 from typing import Any, Protocol
 
 import numpy as np
 
+from hybridmix._typing import FloatArray
+from hybridmix.exceptions import UnsupportedError
+from hybridmix.families import (
+    Categorical,
+    DiagonalGaussian,
+    FullGaussian,
+    Product,
+    SubspaceGaussian,
+)
 from hybridmix.families.categorical import CategoricalParameters
 from hybridmix.families.moments import DiagonalParameters, FullParameters
 from hybridmix.families.prior import LOG_2PI
+from hybridmix.families.product import ProductParameters
 from hybridmix.families.subspace import SubspaceParameters
 from hybridmix.onnx.graph import Graph, Value
 from hybridmix.onnx.tables import RealRows, TableInputs
 
-# The matrices of a block of rows with holes have about so many numbers: they stay in the
-# cache of a processor, and memory does not grow with the rows.
+# The matrices of a block of rows with holes have about this many numbers: they stay in
+# the cache of a processor, and memory does not grow with the rows.
 _BLOCK = 1 << 18
 _TO_THE_END = np.iinfo(np.int64).max
 
 
-def component_densities(graph: Graph, components: Any, table: TableInputs) -> Value:
-    """Return the log densities of all components, in the units of the table, (n, J)."""
-    terms: list[Value] = []
-    for factor in getattr(components, "factors", (components,)):
-        if isinstance(factor, CategoricalParameters):
-            terms += _categorical_terms(graph, factor, table)
-            continue
-        rows = table.real(graph)
-        log_scale = np.log(table.schema.scale)[:, None]
-        log_volume = graph.op("MatMul", rows.presence(graph), log_scale)
-        terms.append(
-            graph.op("Sub", _gaussian_densities(graph, factor, rows), log_volume)
-        )
-    return reduce(lambda total, term: graph.op("Add", total, term), terms)
+@singledispatch
+def component_densities(family: Any, *_: Any) -> Value:
+    """Return the log densities of all components, in the units of the table, (n, J).
 
+    Families are exported by functions that are registered for them, in one line each::
 
-def _categorical_terms(
-    graph: Graph, parameters: CategoricalParameters, table: TableInputs
-) -> list[Value]:
-    """Return what each categorical column adds, (n, J)."""
-    ends = np.cumsum(table.schema.n_categories)[:-1]
-    parts = np.split(parameters.log_probabilities, ends, axis=1)
-    return [
-        graph.op("MatMul", table.indicators(graph, column), part.T)
-        for column, part in zip(table.schema.categorical, parts, strict=True)
-    ]
+        @component_densities.register
+        def _(family: Laplace, parameters, graph, table): ...
 
-
-def _gaussian_densities(graph: Graph, parameters: Any, rows: RealRows) -> Value:
-    if isinstance(parameters, DiagonalParameters):
-        return _diagonal_densities(graph, parameters, rows)
-    if isinstance(parameters, FullParameters):
-        return _by_holes(graph, _FullDensities(parameters), rows)
-    if isinstance(parameters, SubspaceParameters):
-        return _by_holes(graph, _SubspaceDensities(parameters), rows)
-    raise TypeError(
-        f"Components with {type(parameters).__name__} cannot be exported to ONNX; "
-        "Gaussian and categorical ones can."
+    Parameters
+    ----------
+    family : Family
+        Its class decides which function is called.
+    parameters : Parameters
+        The parameters of the components.
+    graph : Graph
+        Where the nodes go.
+    table : TableInputs
+        The columns, which are inputs of the graph.
+    """
+    raise UnsupportedError(
+        family,
+        "an export to ONNX",
+        "Gaussian and categorical families do; for others, register a function with "
+        "hybridmix.onnx.component_densities.",
     )
 
 
-def _diagonal_densities(
-    graph: Graph, parameters: DiagonalParameters, rows: RealRows
+@component_densities.register
+def _(
+    family: Product, parameters: ProductParameters, graph: Graph, table: TableInputs
 ) -> Value:
+    factors = zip(family.families, parameters.factors, strict=True)
+    terms = [component_densities(*factor, graph, table) for factor in factors]
+    return _sum(graph, terms)
+
+
+@component_densities.register
+def _(
+    family: Categorical,
+    parameters: CategoricalParameters,
+    graph: Graph,
+    table: TableInputs,
+) -> Value:
+    parts = np.split(parameters.log_probabilities, family.offsets[1:-1], axis=1)
+    terms = [
+        graph.op("MatMul", table.indicators(graph, column), part.T)
+        for column, part in zip(table.schema.categorical, parts, strict=True)
+    ]
+    return _sum(graph, terms)
+
+
+@component_densities.register
+def _(
+    _family: DiagonalGaussian,
+    parameters: DiagonalParameters,
+    graph: Graph,
+    table: TableInputs,
+) -> Value:
+    rows = table.real(graph)
     squares = graph.op("Mul", rows.values, rows.values)
     features = graph.op("Concat", squares, rows.values, rows.presence(graph), axis=1)
-    return graph.op("MatMul", features, parameters.masked_natural.T)
+    densities = graph.op("MatMul", features, parameters.masked_natural.T)
+    return _in_units(graph, densities, rows, table.schema.scale)
+
+
+@component_densities.register
+def _(
+    _family: FullGaussian, parameters: FullParameters, graph: Graph, table: TableInputs
+) -> Value:
+    rows = table.real(graph)
+    densities = _by_holes(graph, _FullDensities(parameters), rows)
+    return _in_units(graph, densities, rows, table.schema.scale)
+
+
+@component_densities.register
+def _(
+    _family: SubspaceGaussian,
+    parameters: SubspaceParameters,
+    graph: Graph,
+    table: TableInputs,
+) -> Value:
+    rows = table.real(graph)
+    densities = _by_holes(graph, _SubspaceDensities(parameters), rows)
+    return _in_units(graph, densities, rows, table.schema.scale)
+
+
+def _sum(graph: Graph, terms: list[Value]) -> Value:
+    return reduce(lambda total, term: graph.op("Add", total, term), terms)
+
+
+def _in_units(graph: Graph, densities: Value, rows: RealRows, scale: FloatArray) -> Value:
+    """Take the volume by which scaling shrank the density out again."""
+    log_scale = np.log(scale)[:, None]
+    log_volume = graph.op("MatMul", rows.presence(graph), log_scale)
+    return graph.op("Sub", densities, log_volume)
 
 
 # Rows with holes ------------------------------------------------------------------------

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+from functools import singledispatch
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from hybridmix._typing import FloatArray
-from hybridmix.training.calibration import Calibration
+from hybridmix.data import Schema
 from hybridmix.estimators.density import MixtureDensity
 from hybridmix.estimators.joint import MixtureClassifier
+from hybridmix.estimators.search import HybridMixtureClassifierCV
+from hybridmix.models import Mixture
 from hybridmix.onnx.densities import component_densities
 from hybridmix.onnx.graph import Graph, Value, import_onnx
 from hybridmix.onnx.tables import OUTPUTS, TableInputs, column_name
+from hybridmix.training.calibration import Calibration
 
 if TYPE_CHECKING:
     import onnx
@@ -63,25 +67,56 @@ def to_onnx(model: Any, *, dtype: str = "float32") -> onnx.ModelProto:
     import_onnx()
     if dtype not in DTYPES:
         raise ValueError(f"dtype={dtype!r} is not one of {', '.join(DTYPES)}.")
-    if not isinstance(model, MixtureClassifier | MixtureDensity):
-        raise TypeError(
-            f"{type(model).__name__} cannot be exported to ONNX; "
-            "HybridMixtureClassifier, HybridMixtureClassifierCV and MixtureDensity can."
-        )
-    check_is_fitted(model, "model_")
+    outcome = _outcome_of(model)
+    mixture, schema = outcome.mixture, outcome.schema
     graph = Graph()
-    table = TableInputs.declare(graph, model.schema_, np.dtype(dtype))
-    densities = component_densities(graph, model.model_.components, table)
-    if isinstance(model, MixtureClassifier):
-        offsets, classes = model.model_.offsets, model.classes_
-        calibration = Calibration(model.temperature_, model.uniform_share_)
-    else:
-        # The components of a density are its classes.
-        classes = np.arange(model.model_.n_components)
-        offsets, calibration = (*classes, len(classes)), Calibration()
-    log_joint = _log_joint(graph, densities, model.model_.log_weights, offsets)
-    _declare_outputs(graph, log_joint, classes, calibration, np.dtype(dtype))
-    return _proto(graph, model)
+    table = TableInputs.declare(graph, schema, np.dtype(dtype))
+    densities = component_densities(mixture.family, mixture.components, graph, table)
+    log_joint = _log_joint(graph, densities, mixture.log_weights, outcome.offsets)
+    _declare_outputs(graph, log_joint, outcome, np.dtype(dtype))
+    return _proto(graph, type(model).__name__, schema)
+
+
+class _Outcome(NamedTuple):
+    """What a fitted model knows, and what it says about rows."""
+
+    schema: Schema
+    mixture: Mixture
+    offsets: tuple[int, ...]
+    classes: np.ndarray
+    calibration: Calibration
+
+
+@singledispatch
+def _outcome_of(model: Any) -> _Outcome:
+    raise TypeError(
+        f"{type(model).__name__} cannot be exported to ONNX; "
+        "HybridMixtureClassifier, HybridMixtureClassifierCV and MixtureDensity can."
+    )
+
+
+@_outcome_of.register
+def _(model: MixtureClassifier) -> _Outcome:
+    check_is_fitted(model, "model_")
+    calibration = Calibration(model.temperature_, model.uniform_share_)
+    mixture = model.model_
+    return _Outcome(model.schema_, mixture, mixture.offsets, model.classes_, calibration)
+
+
+@_outcome_of.register
+def _(model: HybridMixtureClassifierCV) -> _Outcome:
+    check_is_fitted(model, "best_estimator_")
+    return _outcome_of(model.best_estimator_)
+
+
+@_outcome_of.register
+def _(model: MixtureDensity) -> _Outcome:
+    check_is_fitted(model, "model_")
+    mixture = model.model_
+    # The components of a density are its classes.
+    classes = np.arange(mixture.n_components)
+    offsets = (*classes.tolist(), len(classes))
+    return _Outcome(model.schema_, mixture, offsets, classes, Calibration())
 
 
 def _log_joint(
@@ -100,21 +135,18 @@ def _log_joint(
 
 
 def _declare_outputs(
-    graph: Graph,
-    log_joint: Value,
-    classes: np.ndarray,
-    calibration: Calibration,
-    number: np.dtype[Any],
+    graph: Graph, log_joint: Value, outcome: _Outcome, number: np.dtype[Any]
 ) -> None:
+    n_classes = len(outcome.classes)
     best = graph.op("ArgMax", log_joint, axis=1, keepdims=0)
-    labels = _plain(classes)
+    labels = _plain(outcome.classes)
     label = graph.op("Gather", graph.constant(labels), best)
-    probabilities = _probabilities(graph, log_joint, len(classes), calibration)
+    probabilities = _probabilities(graph, log_joint, n_classes, outcome.calibration)
     log_density = graph.op("ReduceLogSumExp", log_joint, axes=[1], keepdims=0)
     label_name, probabilities_name, log_density_name = OUTPUTS
     graph.output(label, labels.dtype, label_name, ["n"])
     graph.output(
-        graph.cast(probabilities, number), number, probabilities_name, ["n", len(classes)]
+        graph.cast(probabilities, number), number, probabilities_name, ["n", n_classes]
     )
     graph.output(graph.cast(log_density, number), number, log_density_name, ["n"])
 
@@ -135,12 +167,11 @@ def _probabilities(
     return graph.op("Add", graph.op("Mul", posterior, 1.0 - share), share / n_classes)
 
 
-def _proto(graph: Graph, model: Any) -> onnx.ModelProto:
+def _proto(graph: Graph, name: str, schema: Schema) -> onnx.ModelProto:
     """Wrap a graph, and say where it comes from."""
     from hybridmix import __version__
 
     onnx = import_onnx()
-    name, schema = type(model).__name__, model.schema_
     proto = onnx.helper.make_model(
         graph.proto(name),
         opset_imports=[

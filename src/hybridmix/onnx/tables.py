@@ -136,7 +136,7 @@ def _input_name(schema: Schema, column: int) -> str:
 
 
 def has_text(schema: Schema, column: int) -> bool:
-    """Tell whether the categories of a column are strings; otherwise they are numbers."""
+    """Return whether the categories of a column are strings; else they are numbers."""
     values = schema.categories[schema.categorical.index(column)]
     if all(isinstance(value, str) for value in values):
         return True
