@@ -159,7 +159,7 @@ def test_overlaps_add_up():
 
 def test_damage_is_found():
     sound = Fingerprint.of(encoded(np.arange(20.0)[:, None]))
-    sound.check()
+    sound.check_consistent()
     for change in (
         {"hashes": sound.hashes[::-1]},
         {"hashes": sound.hashes.astype(float)},
@@ -170,7 +170,7 @@ def test_damage_is_found():
         {"n_rows": 20.0},
     ):
         with pytest.raises(ValueError, match="fingerprint of the training rows"):
-            replace(sound, **change).check()
+            replace(sound, **change).check_consistent()
 
 
 def test_models_keep_it_and_files_keep_it(tmp_path):

@@ -24,6 +24,7 @@ from hybridmix import (
     MixtureOutlierDetector,
     plots,
 )
+from hybridmix.estimators.components import Marginal
 from hybridmix.inspection import missing_feature_curve
 from hybridmix.metrics import calibration_report
 from hybridmix.plots import (
@@ -37,7 +38,6 @@ from hybridmix.plots import (
     TrainingDisplay,
 )
 from hybridmix.plots.drawing import ellipse, style_of
-from hybridmix.plots.marginals import component_moments
 
 ROOT = Path(__file__).resolve().parent.parent
 NAMES = ["sepal length", "sepal width", "petal length", "petal width", "size"]
@@ -209,7 +209,7 @@ def test_ellipses_are_those_of_the_exact_marginals(covariance_type):
     density = MixtureDensity(
         2, covariance_type=covariance_type, n_factors=2, random_state=0
     ).fit(X)
-    means, covariances = component_moments(density, [3, 1])
+    means, covariances = Marginal.of(density, [3, 1]).moments()
     assert covariances.shape == (2, 2, 2)
     for mean, covariance in zip(means, covariances, strict=True):
         radius = ellipse(mean, covariance) - mean[:, None]

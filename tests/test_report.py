@@ -25,12 +25,15 @@ from hybridmix import (
     MixtureOutlierDetector,
 )
 from hybridmix.progress import listening
-from hybridmix.reporting import baselines, charts, report, validation
+from hybridmix.reporting import report
 from hybridmix.reporting.markup import NONE, number, percent, tick_texts, with_deviation
+from hybridmix.reporting.plane import ticks
 from hybridmix.reporting.sections import SECTIONS, training
 from hybridmix.reporting.subject import Subject
+from hybridmix.tasks import baselines, trials
+from hybridmix.tasks.base import dealt_folds
 
-OF_CLASSES = {"quality", "errors", "missing", "features"}
+OF_CLASSES = {"errors", "missing", "features"}
 WITHOUT_CLASSES = {section.anchor for section in SECTIONS} - OF_CLASSES
 MINUS = "\N{MINUS SIGN}"
 VOID = {"meta", "link", "br", "img", "hr"}
@@ -130,7 +133,8 @@ def test_sections_and_structure(written):
 
 def test_quality_is_that_of_models_trained_without_the_fold(fitted, written):
     model, X, y = fitted
-    found = validation.cross_validated(Subject.of(model, X, y, 2, False, 0))
+    subject = Subject.of(model, X, y, 2, False, 0)
+    found = trials.cross_validated(subject.task, subject, with_baselines=False)
     assert sorted(found.rows) == np.flatnonzero(y != -1).tolist()
     accuracies, losses, areas = [], [], []
     for fold in range(2):
@@ -141,10 +145,9 @@ def test_quality_is_that_of_models_trained_without_the_fold(fitted, written):
         accuracies.append(again.score(X.iloc[held], y.iloc[held]))
         losses.append(log_loss(y.iloc[held], probabilities))
         areas.append(roc_auc_score(y.iloc[held], probabilities, multi_class="ovr"))
-    scores = found.ours.scores
-    np.testing.assert_allclose(scores["accuracy"], accuracies)
-    np.testing.assert_allclose(scores["log loss"], losses)
-    np.testing.assert_allclose(scores["ROC AUC"], areas)
+    np.testing.assert_allclose(found.ours.values("accuracy"), accuracies)
+    np.testing.assert_allclose(found.ours.values("log loss"), losses)
+    np.testing.assert_allclose(found.ours.values("ROC AUC"), areas)
     ours = check(written.html).tables["quality"][0][1]
     expected = f"{np.mean(accuracies):.3f} ± {np.std(accuracies, ddof=1):.3f}"
     assert ours[0] == "this model"
@@ -163,11 +166,11 @@ def test_confusion_counts_all_held_rows(fitted, written):
 
 def test_folds():
     labels = np.array([0] * 7 + [1] * 3 + [2] + [-1] * 4)
-    folds = validation.dealt_folds(labels, 5, np.random.default_rng(0))
+    folds = dealt_folds(labels, 5, np.random.default_rng(0))
     assert np.all(folds[10:] == -1)  # a class of one row, and rows without a label
     assert np.bincount(folds[:10]).tolist() == [2, 2, 2, 2, 2]
     assert len(set(folds[7:10])) == 3
-    assert validation.dealt_folds(labels[:3], 5, np.random.default_rng(0)).max() == 2
+    assert dealt_folds(labels[:3], 5, np.random.default_rng(0)).max() == 2
 
 
 def test_baselines_on_the_same_rows(written):
@@ -283,7 +286,7 @@ def test_numbers():
     "limits", [(0.0, 1.0), (-3e-7, 4e-7), (17.0, 1e9), (-5.0, -4.9), (1e300, 1.1e300)]
 )
 def test_ticks_are_few_round_and_different(limits):
-    found = charts.ticks(*limits)
+    found = ticks(*limits)
     assert 2 <= len(found) <= 7
     slack = 1e-9 * (limits[1] - limits[0])
     assert limits[0] - slack <= found[0] < found[-1] <= limits[1] + slack
@@ -362,7 +365,8 @@ def test_folds_take_as_many_steps_as_a_search():
     ).fit(X[::3], y[::3])
     for tradeoff, n_steps in ((0, 4), (1, 4), (2, 8), (4, 12)):
         search.best_params_["tradeoff"] = tradeoff
-        fresh = validation.fresh_model(Subject.of(search, X, y, 2, False, 0))
+        subject = Subject.of(search, X, y, 2, False, 0)
+        fresh = subject.task.fresh_model(subject)
         assert fresh.n_steps == n_steps
 
 
@@ -395,7 +399,8 @@ def test_a_fitted_start_does_not_see_held_out_rows(fitted):
     model, X, y = fitted
     continued = HybridMixtureClassifier(init=model, n_steps=2, unlabelled_weight=0.5)
     continued.fit(X, y)
-    fresh = validation.fresh_model(Subject.of(continued, X, y, 2, False, 0))
+    subject = Subject.of(continued, X, y, 2, False, 0)
+    fresh = subject.task.fresh_model(subject)
     assert fresh.init == "kmeans"
     assert fresh.n_components == {0: 1, 1: 1, 2: 1}
     page = check(report(continued, X, y, cv=2, baselines=False).html)
@@ -466,7 +471,7 @@ def test_very_many_classes_have_no_table_of_all_pairs(monkeypatch, fitted):
     monkeypatch.setattr(errors, "_MAX_SHARES", 2)
     monkeypatch.setattr(errors, "_MAX_CONFUSED", 2)
     page = check(report(*fitted, cv=2, baselines=False).html)
-    assert [rows[0][1] for rows in page.tables["errors"]] == ["taken for"]
+    assert [rows[0][1] for rows in page.tables["errors"]] == ["mistaken for"]
 
 
 @pytest.mark.parametrize("y", [None, "unlabelled"])
@@ -484,7 +489,7 @@ def test_large_tables_are_sampled(fitted, monkeypatch):
     from hybridmix.reporting.sections import features, missing
 
     model, X, y = fitted
-    monkeypatch.setattr(validation, "MAX_ROWS", 60)
+    monkeypatch.setattr(trials, "MAX_ROWS", 60)
     monkeypatch.setattr(subject, "MAX_SCORED", 50)
     monkeypatch.setattr(missing, "MAX_ROWS", 20)
     monkeypatch.setattr(features, "MAX_ROWS", 20)
@@ -508,10 +513,10 @@ def test_unseen_categories_are_mentioned_once():
 
 def test_a_class_with_few_rows_survives_sampling(fitted, monkeypatch):
     model, X, y = fitted
-    monkeypatch.setattr(validation, "MAX_ROWS", 12)
+    monkeypatch.setattr(trials, "MAX_ROWS", 12)
     rare = np.where(np.arange(len(y)) == 5, 2, np.where(y == 2, 1, y))
     subject = Subject.of(model, X, rare, 2, False, 0)
-    found = validation.cross_validated(subject)
+    found = trials.cross_validated(subject.task, subject)
     assert found.n_used == 12
     assert [len(one.classes_) for one in found.ours.models] == [3, 3]
 

@@ -15,12 +15,10 @@ from hybridmix.data import UNLABELLED, number_labels
 from hybridmix.data.columns import as_frame
 from hybridmix.data.holes import punch_holes, random_holes
 from hybridmix.estimators.joint import MixtureClassifier
+from hybridmix.metrics import label_losses
 from hybridmix.progress import announce
 
 _RATES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-
-# As in scikit-learn's log_loss, so that no single row makes the mean what it likes.
-_LEAST_LOG = float(np.log(np.finfo(np.float64).eps))
 
 
 @dataclass(frozen=True)
@@ -118,8 +116,7 @@ def feature_importance(classifier: Any, X: Any, y: Any) -> FeatureImportance:
         log_probabilities = classifier.predict_log_proba(punch_holes(X, holes))
         right = log_probabilities.argmax(axis=1) == labels
         own = log_probabilities[np.arange(n_rows), labels]
-        loss = -np.maximum(own, _LEAST_LOG).mean()
-        return float(loss), float(right.mean())
+        return float(label_losses(own).mean()), float(right.mean())
 
     log_loss, accuracy = quality([])
     columns = range(n_columns)

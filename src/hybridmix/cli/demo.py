@@ -143,9 +143,11 @@ def classify(split: Split) -> Scores:
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.impute import SimpleImputer
     from sklearn.linear_model import LogisticRegression
-    from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
     from sklearn.pipeline import make_pipeline
     from sklearn.svm import SVC
+
+    from hybridmix.data import number_labels
+    from hybridmix.metrics import classification_scores
 
     generative = default_model().set_params(objective="likelihood")
     careful = default_model().set_params(covariance_type="tied", calibrate=True)
@@ -168,12 +170,10 @@ def classify(split: Split) -> Scores:
     scores: Scores = {}
     for name, model in fitted.items():
         probabilities = model.predict_proba(split.test)
-        chosen = model.classes_[probabilities.argmax(axis=1)]
-        scores[name] = (
-            float(accuracy_score(split.y_test, chosen)),
-            float(roc_auc_score(split.y_test == model.classes_[1], probabilities[:, 1])),
-            float(log_loss(split.y_test, probabilities)),
-        )
+        labels = number_labels(split.y_test, model.classes_)
+        found = classification_scores(labels, probabilities)
+        names = ("accuracy", "ROC AUC", "log loss")
+        scores[name] = tuple(found[metric].value for metric in names)
     return scores
 
 

@@ -15,6 +15,7 @@ from hybridmix._typing import FloatArray
 from hybridmix.cli.cells import MISSING, CellError, Column, Marks
 from hybridmix.cli.tables import Chunk, InputError, Table, not_a_number
 from hybridmix.io import read_metadata
+from hybridmix.tasks import task_of
 
 Texts = list[str | None]
 # The key of what the command line keeps in model files.
@@ -74,7 +75,7 @@ class Model:
     @property
     def is_classifier(self) -> bool:
         """Whether the model has classes."""
-        return hasattr(self.estimator, "classes_")
+        return task_of(self.estimator).target == "classes"
 
     @property
     def names(self) -> list[str] | None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.special import logit
 
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.cli.cells import Column, TypedColumn
@@ -19,13 +18,19 @@ from hybridmix.cli.tables import Chunk, InputError, Table
 from hybridmix.cli.workflow import split
 from hybridmix.cli.writing import Write, writing
 from hybridmix.data import UNLABELLED
-from hybridmix.metrics import CalibrationSums
+from hybridmix.data.fingerprint import Fingerprint, Overlap
+from hybridmix.metrics import RankCounts, ScoreSums
 from hybridmix.models.typicality import LOG_RARE
+from hybridmix.tasks import Provenance, looked_up, task_of
 
 Columns = dict[str, Column]
-# Log odds beyond this are certain; this many bins lie between.
-_MOST_ODDS = 40.0
-_ODDS_BINS = 2**14
+# Names of scores as keys of JSON.
+_KEYS = {
+    "balanced accuracy": "balanced_accuracy",
+    "log loss": "log_loss",
+    "Brier score": "brier_score",
+    "ROC AUC": "auc",
+}
 
 
 def writing_like(
@@ -165,33 +170,52 @@ def _flags(typicality: FloatArray, level: float) -> Columns:
 class Tally:
     """Compares predictions with labels, chunk by chunk; memory does not grow with rows.
 
-    The area under the ROC curve is that of log odds in bins so narrow that rows of two
-    classes hardly ever share one.
+    Parameters
+    ----------
+    n_classes : int
+        Number of classes.
+    fingerprint : Fingerprint or None, default=None
+        Of the training rows of the model; None for a model that has none.
     """
 
-    def __init__(self, n_classes: int) -> None:
-        self._n_classes = n_classes
-        self._sums: CalibrationSums | None = None
+    def __init__(self, n_classes: int, fingerprint: Fingerprint | None = None) -> None:
+        self._sums: ScoreSums | None = None
+        self._ranks = RankCounts(n_classes)
         self._confusion = np.zeros((n_classes, n_classes), dtype=np.int64)
-        # For each class: its own rows and all others, by the odds that they are given.
-        self._by_odds = np.zeros((n_classes, 2, _ODDS_BINS), dtype=np.int64)
         self._n_unlabelled = 0
+        self._fingerprint = fingerprint
+        self._overlap = Overlap()
 
-    def add(self, truth: IntArray, probabilities: FloatArray) -> None:
-        """Add rows by their class numbers, -1 where there is no label."""
+    def add(
+        self, truth: IntArray, probabilities: FloatArray, found: IntArray | None = None
+    ) -> None:
+        """Add rows.
+
+        Parameters
+        ----------
+        truth : ndarray of shape (n,)
+            Class numbers, -1 where there is no label.
+        probabilities : ndarray of shape (n, C)
+            Probabilities of the classes.
+        found : ndarray of shape (n,) or None, default=None
+            Whether the rows were in training, as the fingerprint of the model says.
+        """
         known = truth != UNLABELLED
         self._n_unlabelled += int(np.sum(~known))
+        if found is not None:
+            self._overlap += Overlap.of(found[known])
         truth, probabilities = truth[known], probabilities[known]
         if len(truth) == 0:
             return
-        sums = CalibrationSums.of(truth, probabilities)
+        sums = ScoreSums.of(truth, probabilities)
         self._sums = sums if self._sums is None else self._sums + sums
+        self._ranks.add(truth, probabilities)
         np.add.at(self._confusion, (truth, probabilities.argmax(axis=1)), 1)
-        for k in range(self._n_classes):
-            bins = _odds_bins(probabilities[:, k])
-            for group, rows in enumerate((truth == k, truth != k)):
-                counts = np.bincount(bins[rows], minlength=_ODDS_BINS)
-                self._by_odds[k, group] += counts
+
+    @property
+    def provenance(self) -> Provenance:
+        """Whether the rows were in training."""
+        return Provenance(self._fingerprint, self._overlap)
 
     def values(self, classes: list[Any]) -> dict[str, Any]:
         """Return the figures of all rows.
@@ -199,64 +223,46 @@ class Tally:
         Returns
         -------
         values : dict
-            Numbers of rows with and without a label; accuracy, balanced accuracy, log
-            loss, Brier score, area under the ROC curve (of the second class; of more, the
-            mean over all), calibration error; the classes, and the confusion matrix with
-            labels in rows.
+            Numbers of rows with and without a label; whether they were in training, and
+            a sentence about this; accuracy, balanced accuracy, log loss, Brier score,
+            area under the ROC curve (of the second class; of more, the mean over all) and
+            calibration error; the 95 % intervals of these; the classes, and the confusion
+            matrix with labels in rows.
         """
         if self._sums is None:
             raise InputError("The table has no row with a label.")
-        report = self._sums.report()
-        counts = self._confusion.sum(axis=1)
-        seen = counts > 0
-        # A class is ranked if some rows have its label, and some do not.
-        ranked = np.flatnonzero(seen & (counts < counts.sum()))
-        ranked = ranked[1:] if self._n_classes == 2 else ranked
-        areas = [_area(*self._by_odds[k]) for k in ranked]
-        shares = np.diag(self._confusion)[seen] / counts[seen]
+        found = self._sums.estimates([self._ranks.of(k) for k in self._sums.ranked])
+        named = {_KEYS.get(name, name): score for name, score in found.items()}
+        provenance = self.provenance
         return {
-            "rows": int(counts.sum()),
+            "rows": self._sums.n_rows,
             "unlabelled": self._n_unlabelled,
-            "accuracy": report.accuracy,
-            "balanced_accuracy": float(np.mean(shares)),
-            "log_loss": report.log_loss,
-            "brier_score": report.brier_score,
-            "auc": float(np.mean(areas)) if areas else float("nan"),
-            "calibration_error": report.calibration_error,
+            "training_rows": str(provenance.origin),
+            "provenance": provenance.sentence,
+            **{name: score.value for name, score in named.items()},
+            "calibration_error": self._sums.calibration().calibration_error,
+            "intervals": {n: [score.low, score.high] for n, score in named.items()},
             "classes": classes,
             "confusion": self._confusion,
         }
-
-
-def _odds_bins(probabilities: FloatArray) -> IntArray:
-    """Return the bins of log odds."""
-    odds = np.clip(logit(probabilities), -_MOST_ODDS, _MOST_ODDS)
-    return ((odds + _MOST_ODDS) * ((_ODDS_BINS - 1) / (2.0 * _MOST_ODDS))).astype(np.intp)
-
-
-def _area(own: IntArray, others: IntArray) -> float:
-    """Return the share of pairs that are in the right order; ties count by half."""
-    below = np.cumsum(others) - others
-    right = own @ (below + 0.5 * others)
-    return float(right / (own.sum() * others.sum()))
 
 
 def tallied(
     matching: Matching, target: str | None, chunk_rows: int, console: Console
 ) -> Tally:
     """Compare the predictions of a model with the labels of a table."""
-    model = matching.model
-    if not model.is_classifier:
+    model, estimator = matching.model, matching.model.estimator
+    if task_of(estimator).target != "classes":
         raise InputError(
-            f"A {type(model.estimator).__name__} has no classes to evaluate: fit with "
-            "--target."
+            f"A {type(estimator).__name__} has no classes to evaluate: fit with --target."
         )
     column = label_column(model, matching.table, target)
-    classes = model.estimator.classes_.tolist()
+    classes = estimator.classes_.tolist()
     numbers = {None: UNLABELLED} | {label: k for k, label in enumerate(classes)}
-    tally = Tally(len(classes))
+    tally = Tally(len(classes), getattr(estimator, "fingerprint_", None))
     for chunk in console.track(matching.table.chunks(chunk_rows), "predicting"):
         labels = labels_of(model, matching.table, chunk, column)
         truth = np.array([numbers[label] for label in labels])
-        tally.add(truth, model.estimator.predict_proba(matching.frame(chunk)))
+        frame = matching.frame(chunk)
+        tally.add(truth, estimator.predict_proba(frame), looked_up(estimator, frame))
     return tally

@@ -77,15 +77,21 @@ def _counted(table: RichTable, kinds: Sequence[str]) -> RichTable:
 def evaluation(values: dict[str, Any]) -> list[Any]:
     """Show scores, and how often labels were predicted as which class."""
     counted = f"{values['rows']} rows with a label, {values['unlabelled']} without"
+    intervals = values["intervals"]
     scores = [
-        (name.replace("_", " "), f"{value:.4f}")
+        (
+            name.replace("_", " "),
+            f"{value:.4f}",
+            " to ".join(f"{end:.4f}" for end in intervals.get(name, ())),
+        )
         for name, value in values.items()
         if isinstance(value, float)
     ]
     names = [_excerpt(str(label)) for label in values["classes"]]
     shown = _confusion if len(names) <= _SHOWN_CLASSES else _mistakes
-    table = grid(("score", "value"), scores, right=("value",))
-    return [counted, table, *shown(names, values["confusion"])]
+    table = grid(("score", "value", "95 % interval"), scores, right=("value",))
+    provenance = values["provenance"]
+    return [counted, provenance, table, *shown(names, values["confusion"])]
 
 
 def _confusion(names: list[str], counts: np.ndarray) -> list[Any]:

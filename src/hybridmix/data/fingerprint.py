@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hybridmix._chunks import row_chunks
+from hybridmix._registered import registered
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data.table import Schema, Table
 
@@ -77,6 +78,7 @@ class Overlap:
         )
 
 
+@registered
 @dataclass(frozen=True, eq=False)
 class Fingerprint:
     """The smallest hashes of the distinct rows of a table.
@@ -187,7 +189,7 @@ class Fingerprint:
             return Origin.UNSEEN
         return Origin.MIXED
 
-    def check(self) -> None:
+    def check_consistent(self) -> None:
         """Raise ValueError if the parts do not belong together, as in a damaged file."""
         hashes, counts = np.asarray(self.hashes), np.asarray(self.counts)
         is_sound = (

@@ -344,7 +344,7 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
         # The names of the columns are checked as in prediction, which knows them.
         scratch = copy(self)
         scratch._publish(attributes)
-        table = schema.encode(read_table(scratch, X, schema=schema))
+        table = schema.encode(read_table(scratch, X))
         labels = number_labels(y, classes, self.unlabelled)
         check_consistent_length(table.real, labels)
         weights = read_weights(sample_weight, table.n_rows)

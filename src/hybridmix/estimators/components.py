@@ -1,47 +1,81 @@
-"""The components of fitted estimators, in the units of the table."""
+"""Fitted mixtures in the units of the table, whole or over some of the columns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from hybridmix._typing import FloatArray
+from hybridmix._parallel import workers
+from hybridmix._typing import FloatArray, IntArray
+from hybridmix.data import Schema, Table
+from hybridmix.evaluation import log_joint
+from hybridmix.models.mixture import Mixture
 
 
-def component_moments(
-    estimator: Any, places: Sequence[int]
-) -> tuple[FloatArray, FloatArray]:
-    """Return the exact marginal moments of the components of a fitted estimator.
+def factors_in_units(model: Mixture, schema: Schema) -> list[Any]:
+    """Return the parameters of a mixture in the units of the table.
 
     Parameters
     ----------
-    estimator : MixtureEstimator
-        With real columns.
-    places : sequence of int, of length k
-        Columns, counted among the real ones.
+    model : Mixture
+        In scaled coordinates.
+    schema : Schema
+        The columns, with their scales.
 
     Returns
     -------
-    means : ndarray of shape (J, k)
-        In the units of the table.
-    covariances : ndarray of shape (J, k, k)
-        For any ``covariance_type``.
+    factors : list of Parameters
+        Those of the real columns and those of the categorical ones, as far as there are
+        any.
     """
-    places = list(places)
-    means = estimator.means_[:, places]
-    given = estimator.covariances_
-    identity = np.eye(len(places))
-    kind = estimator.covariance_type
-    if kind == "spherical":
-        covariances = given[:, None, None] * identity
-    elif kind == "diag":
-        covariances = given[:, places, None] * identity
-    elif kind == "subspace":
-        loading = estimator.loading_[places]
-        noise = estimator.noise_variances_[places] * identity
-        covariances = loading @ given @ loading.T + noise
-    else:  # "full", or "tied" with one for all
-        covariances = given[..., places, :][..., places]
-    return means, np.broadcast_to(covariances, (len(means), *identity.shape))
+    # Variances of columns near the largest float have no finite value.
+    with np.errstate(over="ignore"):
+        components = model.components.affine(schema.scale, schema.centre)
+    return list(getattr(components, "factors", [components]))
+
+
+@dataclass(frozen=True)
+class Marginal:
+    """A fitted mixture over some of its columns, with the others integrated out exactly.
+
+    Attributes
+    ----------
+    schema : Schema
+        These columns.
+    model : Mixture
+        Their mixture, in scaled coordinates.
+    """
+
+    schema: Schema
+    model: Mixture
+
+    @classmethod
+    def of(cls, estimator: Any, columns: Sequence[int]) -> Marginal:
+        """Return the marginal of a fitted estimator over columns at some positions."""
+        schema = estimator.schema_
+        model = estimator.model_.marginal(*schema.places(columns))
+        return cls(schema.marginal(columns), model)
+
+    def log_joint(self, real: FloatArray, codes: IntArray) -> FloatArray:
+        """Return ``log p(x, c)`` in the units of the table.
+
+        Parameters
+        ----------
+        real, codes : ndarray of shape (n, n_real), (n, n_categorical)
+            Values of the real and of the categorical columns, in their order.
+
+        Returns
+        -------
+        log_joint : ndarray of shape (C, n)
+        """
+        table = Table(self.schema, real, codes, bool(np.isnan(real).any()))
+        with workers() as pool:
+            return log_joint(self.model, table, pool) - table.log_volume()
+
+    def moments(self) -> tuple[FloatArray, FloatArray]:
+        """Return means (J, k) and covariances (J, k, k) of the real columns."""
+        gaussian = factors_in_units(self.model, self.schema)[0]
+        return gaussian.means, gaussian.full_covariances

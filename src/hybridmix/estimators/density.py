@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hybridmix._registered import registered
 from hybridmix._typing import FloatArray, IntArray
+from hybridmix.estimators.components import Marginal
 from hybridmix.estimators.options import (
     MixtureEstimator,
     component_attributes,
@@ -219,8 +220,8 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
         real, codes = self.schema_.places(positions)
         if not real and not codes:
             raise ValueError("These columns had no observed value in training.")
-        schema = self.schema_.marginal(positions)
-        model = self.model_.marginal(real, codes)
+        marginal = Marginal.of(self, positions)
+        schema, model = marginal.schema, marginal.model
         attributes = {
             "schema_": schema,
             "model_": model,

@@ -20,6 +20,7 @@ from hybridmix.data.fingerprint import Fingerprint
 from hybridmix.data.table import read_training_table
 from hybridmix.data.weights import read_weights
 from hybridmix.estimators.base import FittedMixture
+from hybridmix.estimators.components import factors_in_units
 from hybridmix.models.mixture import Mixture
 from hybridmix.progress import printing
 from hybridmix.training.classes import Estimation, component_range
@@ -181,10 +182,7 @@ def component_attributes(
     model: Mixture, schema: Schema, covariance_type: str
 ) -> dict[str, Any]:
     """Return the parameters of the components, in the units of the table."""
-    # Variances of columns near the largest float have no finite value.
-    with np.errstate(over="ignore"):
-        components = model.components.affine(schema.scale, schema.centre)
-    factors = list(getattr(components, "factors", [components]))
+    factors = factors_in_units(model, schema)
     attributes: dict[str, Any] = {"mixing_": np.exp(model.log_mixing)}
     if schema.real:
         gaussian = factors.pop(0)

@@ -39,6 +39,11 @@ class DiagonalParameters(Parameters):
     def affine(self, scale: FloatArray, shift: FloatArray) -> Self:
         return type(self)(self.means * scale + shift, self.variances * scale**2)
 
+    @property
+    def full_covariances(self) -> FloatArray:
+        """Covariances as matrices, (J, d, d)."""
+        return self.variances[:, :, None] * np.eye(self.variances.shape[1])
+
     @cached_property
     def masked_natural(self) -> FloatArray:
         """Coefficients of the features ``(x^2, x, m)``, (J, 3 d)."""
@@ -114,6 +119,12 @@ class FullParameters(Parameters):
 
     def is_shared(self, name: str) -> bool:
         return name != "means" and self.is_tied
+
+    @property
+    def full_covariances(self) -> FloatArray:
+        """Covariances of all components, (J, d, d)."""
+        shape = (len(self.means), *self.covariances.shape[1:])
+        return np.broadcast_to(self.covariances, shape)
 
     @cached_property
     def half_log_determinants(self) -> FloatArray:

@@ -1,4 +1,4 @@
-"""A fitted mixture and some rows, seen through a few columns at a time."""
+"""A fitted mixture and some rows, as pictures of a few columns need them."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ import numpy as np
 from scipy.special import entr
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from hybridmix._parallel import workers
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import UNLABELLED, Schema, Table, number_labels, read_table
 from hybridmix.data.columns import label_of
 from hybridmix.estimators.base import FittedMixture
-from hybridmix.estimators.components import component_moments
-from hybridmix.evaluation import log_joint
+from hybridmix.estimators.components import Marginal
 from hybridmix.models import class_posterior
+from hybridmix.tasks import task_of
 
 # Beyond the rows, pictures show this share of their range on each side.
 _MARGIN = 0.1
-# As many rows tell which columns to show.
+# This many rows decide which columns to show.
 _TELLING_ROWS = 500
 
 
@@ -91,10 +90,10 @@ class MarginalView:
                 f"{type(mixture).__name__}."
             )
         check_is_fitted(mixture, "model_")
-        table = mixture.schema_.encode(read_table(mixture, X, schema=mixture.schema_))
+        table = mixture.schema_.encode(read_table(mixture, X))
         labels = np.full(table.n_rows, UNLABELLED)
         if y is not None:
-            if not hasattr(mixture, "classes_"):
+            if task_of(mixture).target != "classes":
                 raise ValueError(
                     f"A {type(mixture).__name__} has no classes to compare y with; "
                     "leave y out."
@@ -159,8 +158,8 @@ class MarginalView:
         """Return the mean entropy of the class, given some columns of the rows."""
         real, codes = self.schema.places(columns)
         some = slice(None, None, max(1, self.table.n_rows // _TELLING_ROWS))
-        log_joint = self.log_joint(
-            columns, self.table.real[some][:, real], self.table.codes[some][:, codes]
+        log_joint = Marginal.of(self.estimator, columns).log_joint(
+            self.table.real[some][:, real], self.table.codes[some][:, codes]
         )
         return float(entr(class_posterior(log_joint)[1]).sum(axis=0).mean())
 
@@ -182,29 +181,6 @@ class MarginalView:
         margin = _MARGIN * (high - low) or self.schema.scale[real[0]]
         return Variable(name, values, np.linspace(low - margin, high + margin, n_points))
 
-    def log_joint(
-        self, columns: list[int], real: FloatArray, codes: IntArray
-    ) -> FloatArray:
-        """Return ``log p(x, c)`` of some columns, all others integrated out.
-
-        Parameters
-        ----------
-        columns : list of int
-            Positions.
-        real, codes : ndarray of shape (n, n_real), (n, n_categorical)
-            Values of the real and the categorical ones among them, in their order.
-
-        Returns
-        -------
-        log_joint : ndarray of shape (C, n)
-            In the units of the table.
-        """
-        model = self.estimator.model_.marginal(*self.schema.places(columns))
-        has_holes = bool(np.isnan(real).any())
-        table = Table(self.schema.marginal(columns), real, codes, has_holes)
-        with workers(self.estimator.n_jobs) as pool:
-            return log_joint(model, table, pool) - table.log_volume()
-
     def log_joint_on_grid(
         self, columns: list[int], variables: list[Variable]
     ) -> FloatArray:
@@ -215,13 +191,8 @@ class MarginalView:
         real = [cell for cell, flag in zip(cells, is_real, strict=True) if flag]
         codes = [cell for cell, flag in zip(cells, is_real, strict=True) if not flag]
         n = len(cells[0])
-        found = self.log_joint(
-            columns,
+        log_joint = Marginal.of(self.estimator, columns).log_joint(
             np.array(real, dtype=np.float64).reshape(len(real), n).T,
             np.array(codes, dtype=np.int32).reshape(len(codes), n).T,
         )
-        return found.reshape(-1, *grid[0].shape)
-
-    def moments(self, columns: list[int]) -> tuple[FloatArray, FloatArray]:
-        """Return means (J, k) and covariances (J, k, k) of the components."""
-        return component_moments(self.estimator, self.schema.places(columns)[0])
+        return log_joint.reshape(-1, *grid[0].shape)

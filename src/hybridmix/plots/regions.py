@@ -8,9 +8,11 @@ from typing import Any, Self
 import numpy as np
 
 from hybridmix._typing import FloatArray, IntArray
+from hybridmix.estimators.components import Marginal
 from hybridmix.plots.axes import new_axes
 from hybridmix.plots.drawing import class_handles, draw_rows, ellipse, style_of
 from hybridmix.plots.marginals import MarginalView, Variable
+from hybridmix.tasks import task_of
 from hybridmix.training.calibration import Calibration
 
 # How much of its colour a region has, between these leads over the next class.
@@ -114,9 +116,9 @@ class DecisionRegionsDisplay:
             Where to draw; None for a new figure.
         """
         view = MarginalView.of(estimator, X, y)
-        if not hasattr(view.estimator, "classes_"):
+        if task_of(view.estimator).target != "classes":
             raise TypeError(
-                f"A {type(view.estimator).__name__} decides between no classes. "
+                f"A {type(view.estimator).__name__} does not decide between classes. "
                 "PairwiseMarginalsDisplay draws its density."
             )
         chosen = view.positions(columns, 2, real_only=True)
@@ -130,7 +132,7 @@ class DecisionRegionsDisplay:
         model = view.estimator
         calibration = Calibration(model.temperature_, model.uniform_share_)
         probabilities = calibration.probabilities(log_joint.reshape(len(log_joint), -1))
-        means, covariances = view.moments(chosen)
+        means, covariances = Marginal.of(model, chosen).moments()
         return cls(
             variables,
             probabilities.reshape(log_joint.shape),

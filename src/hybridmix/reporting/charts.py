@@ -11,21 +11,18 @@ in dashes as well as in colour. All functions return HTML.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from hybridmix._typing import FloatArray
-from hybridmix.reporting.markup import element, escape, number, tick_texts
+from hybridmix.reporting.markup import element, escape, number
+from hybridmix.reporting.plane import HEIGHT, TOP, WIDTH, Plane, limits_of, place_text
 
-WIDTH, HEIGHT = 360, 240
 # Series after these would look like others.
 MAX_SERIES = 6
-_RIGHT, _TOP, _BOTTOM = 12, 26, 42
 # More points than this cannot be told apart at this size.
 _MAX_POINTS = 200
 _LEVELS = 5
@@ -44,7 +41,7 @@ class Series:
     deviation : array-like of shape (n,) or None
         Half the height of a band around the line.
     weights : array-like of shape (n,) or None
-        What the sizes of the marks tell.
+        What the sizes of the marks stand for.
     """
 
     name: str
@@ -52,82 +49,6 @@ class Series:
     y: Any
     deviation: Any = None
     weights: Any = None
-
-
-@dataclass(frozen=True)
-class _Plane:
-    """Maps values to places of the picture."""
-
-    x_limits: tuple[float, float]
-    y_limits: tuple[float, float]
-    whole_x: bool = False
-
-    @cached_property
-    def y_ticks(self) -> dict[float, str]:
-        """Ticks of the y axis and what is written at them."""
-        values = ticks(*self.y_limits)
-        return dict(zip(values, tick_texts(values), strict=True))
-
-    @cached_property
-    def left(self) -> float:
-        """Where the y axis stands: beside its longest number."""
-        return 14.0 + 7.0 * max(map(len, self.y_ticks.values()), default=2)
-
-    def x(self, values: Any) -> FloatArray:
-        low, high = self.x_limits
-        inner = WIDTH - self.left - _RIGHT
-        return self.left + inner * (np.asarray(values, dtype=float) - low) / (high - low)
-
-    def y(self, values: Any) -> FloatArray:
-        low, high = self.y_limits
-        inner = HEIGHT - _TOP - _BOTTOM
-        shares = (np.asarray(values, dtype=float) - low) / (high - low)
-        return HEIGHT - _BOTTOM - inner * shares
-
-    def axes(self, x_label: str, y_label: str) -> str:
-        """Draw grid, ticks and labels."""
-        parts, left = [], _place(self.left)
-        for tick, text in self.y_ticks.items():
-            place = _place(self.y(tick))
-            parts.append(
-                f'<path class="grid" d="M{left} {place}H{WIDTH - _RIGHT}"/>'
-                f'<text x="{left}" dx="-6" y="{place}" dy="4" class="end">{text}</text>'
-            )
-        bottom = HEIGHT - _BOTTOM
-        values = ticks(*self.x_limits, whole=self.whole_x)
-        for tick, text in zip(values, tick_texts(values), strict=True):
-            place = _place(self.x(tick))
-            parts.append(
-                f'<path class="axis" d="M{place} {bottom}v4"/>'
-                f'<text x="{place}" y="{bottom + 17}" class="middle">{text}</text>'
-            )
-        parts.append(f'<path class="axis" d="M{left} {bottom}H{WIDTH - _RIGHT}"/>')
-        centre = _place((self.left + WIDTH - _RIGHT) / 2)
-        parts.append(
-            f'<text x="{centre}" y="{HEIGHT - 6}" class="middle label">'
-            f"{escape(x_label)}</text>"
-        )
-        # Above the axis, where it is read without turning the head.
-        parts.append(f'<text x="2" y="11" class="label">{escape(y_label)}</text>')
-        return "".join(parts)
-
-
-def ticks(
-    low: float, high: float, *, n_most: int = 6, whole: bool = False
-) -> list[float]:
-    """Return round numbers between two limits, with equal steps of 1, 2 or 5."""
-    span = high - low
-    magnitude = 10.0 ** math.floor(math.log10(span / n_most))
-    magnitude = max(magnitude, 1.0) if whole else magnitude
-    step = next(
-        magnitude * factor
-        for factor in (1, 2, 5, 10, 20)
-        if span / (magnitude * factor) <= n_most
-    )
-    # A little beyond the limits, since they may be ticks that were computed otherwise.
-    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    # Without the rounding, 3 * 0.1 would show its error.
-    return [float(f"{k * step:.12g}") for k in range(first, last + 1)]
 
 
 def line_chart(
@@ -165,16 +86,16 @@ def line_chart(
     lines, markers : bool
         Connect the points; mark them.
     """
-    plane = _Plane(
-        x_limits or _limits(np.concatenate([np.ravel(s.x) for s in series])),
-        y_limits or _limits(np.concatenate([np.ravel(s.y) for s in series])),
+    plane = Plane(
+        x_limits or limits_of(np.concatenate([np.ravel(s.x) for s in series])),
+        y_limits or limits_of(np.concatenate([np.ravel(s.y) for s in series])),
         whole_x,
     )
     parts = [plane.axes(x_label, y_label)]
     if diagonal:
         low = max(plane.x_limits[0], plane.y_limits[0])
         high = min(plane.x_limits[1], plane.y_limits[1])
-        ends = _points(plane, np.array([low, high]), np.array([low, high]))
+        ends = plane.points(np.array([low, high]), np.array([low, high]))
         parts.append(f'<path class="reference" d="M{"L".join(ends)}"/>')
     for place, one in enumerate(series):
         parts.append(_drawn(plane, one, place, steps, lines, markers))
@@ -193,28 +114,28 @@ def histogram(
     """Draw how often values occur, and a threshold if there is one."""
     counts, edges = binned(values)
     ends = edges if threshold is None else np.append(edges, threshold)
-    plane = _Plane(
-        _limits(ends, margin=0.02), (0.0, max(float(counts.max()), 1.0) * 1.05)
+    plane = Plane(
+        limits_of(ends, margin=0.02), (0.0, max(float(counts.max()), 1.0) * 1.05)
     )
     parts = [plane.axes(x_label, "rows")]
-    bottom = _place(plane.y(0.0))
+    bottom = place_text(plane.y(0.0))
     for count, left, right in zip(counts, edges[:-1], edges[1:], strict=True):
         if count == 0:
             continue
-        x, top = plane.x([left, right]), _place(plane.y(count))
+        x, top = plane.x([left, right]), place_text(plane.y(count))
         parts.append(
-            f'<path class="bin" d="M{_place(x[0])} {bottom}V{top}H{_place(x[1])}'
+            f'<path class="bin" d="M{place_text(x[0])} {bottom}V{top}H{place_text(x[1])}'
             f'V{bottom}z"><title>{number(left)} to {number(right)}: {count} rows'
             "</title></path>"
         )
     if threshold is not None:
-        across = _place(plane.x(threshold))
+        across = place_text(plane.x(threshold))
         # The name is written where there is more room.
         is_left = float(plane.x(threshold)) < WIDTH / 2
         side = "start" if is_left else "end"
         parts.append(
-            f'<path class="threshold" d="M{across} {_TOP - 12}V{bottom}"/>'
-            f'<text x="{across}" dx="{4 if is_left else -4}" y="{_TOP - 4}" '
+            f'<path class="threshold" d="M{across} {TOP - 12}V{bottom}"/>'
+            f'<text x="{across}" dx="{4 if is_left else -4}" y="{TOP - 4}" '
             f'class="{side}">{escape(threshold_name)}</text>'
         )
     return _svg("".join(parts), description)
@@ -233,7 +154,7 @@ def heat_map(
     Parameters
     ----------
     shares : ndarray of shape (r, c)
-        What the shades tell.
+        What the shades stand for.
     row_names : sequence of str
         Names of the rows.
     description : str
@@ -255,8 +176,8 @@ def heat_map(
     for level in range(1, _LEVELS + 1):
         # One path for all cells of a level takes a fifth of the space of rectangles.
         path = "".join(
-            f"M{_place(left + k * cell_width)} {4 + row * cell_height}"
-            f"h{_place(cell_width)}v{cell_height}h-{_place(cell_width)}z"
+            f"M{place_text(left + k * cell_width)} {4 + row * cell_height}"
+            f"h{place_text(cell_width)}v{cell_height}h-{place_text(cell_width)}z"
             for row, k in np.argwhere(levels == level)
         )
         if path:
@@ -277,8 +198,8 @@ def heat_map(
 
 
 def bar(share: float) -> str:
-    """Draw a bar for a cell of a table; the number stands beside it."""
-    width = _place(100.0 * min(max(share, 0.0), 1.0))
+    """Draw a bar for a cell of a table, next to its number."""
+    width = place_text(100.0 * min(max(share, 0.0), 1.0))
     return (
         '<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" '
         f'aria-hidden="true"><rect width="{width}" height="10"/></svg>'
@@ -290,8 +211,8 @@ def spark_histogram(counts: Sequence[float], description: str) -> str:
     most = max(*counts, 1)
     width = 80 / len(counts)
     path = "".join(
-        f"M{_place(k * width)} 20v-{_place(max(19 * count / most, 0.8))}"
-        f"h{_place(width * 0.86)}V20z"
+        f"M{place_text(k * width)} 20v-{place_text(max(19 * count / most, 0.8))}"
+        f"h{place_text(width * 0.86)}V20z"
         for k, count in enumerate(counts)
         if count
     )
@@ -323,66 +244,69 @@ def shortened(text: str, length: int) -> str:
 
 
 def _drawn(
-    plane: _Plane, series: Series, place: int, steps: bool, lines: bool, markers: bool
+    plane: Plane, series: Series, place: int, steps: bool, lines: bool, markers: bool
 ) -> str:
-    x, y = np.asarray(series.x, dtype=float), np.asarray(series.y, dtype=float)
-    deviation = None if series.deviation is None else np.asarray(series.deviation)
-    if len(x) > _MAX_POINTS:
-        kept = np.unique(np.linspace(0, len(x) - 1, _MAX_POINTS).round().astype(int))
-        x, y = x[kept], y[kept]
-        deviation = None if deviation is None else deviation[kept]
+    series = _thinned(series)
     kind = f"s{place % MAX_SERIES}"
+    points = plane.points(series.x, series.y)
     parts = []
-    if deviation is not None:
-        low, high = (np.clip(v, *plane.y_limits) for v in (y - deviation, y + deviation))
-        outline = _points(plane, np.append(x, x[::-1]), np.append(high, low[::-1]))
-        parts.append(f'<path class="band {kind}" d="M{"L".join(outline)}z"/>')
-    points = _points(plane, x, y)
-    if steps:
-        path = f"M{points[0]}" + "".join(
-            f"H{point.split()[0]}V{point.split()[1]}" for point in points[1:]
-        )
-    else:
-        path = f"M{'L'.join(points)}"
+    if series.deviation is not None:
+        parts.append(_band(plane, series, kind))
     if lines:
+        path = _steps(points) if steps else f"M{'L'.join(points)}"
         parts.append(f'<path class="line {kind}" d="{path}"/>')
     if markers or len(points) == 1:
-        radii = np.full(len(x), 3.0)
-        if series.weights is not None:
-            weights = np.asarray(series.weights, dtype=float)
-            radii = 2.0 + 5.0 * np.sqrt(weights / weights.max())
-        for point, value_x, value_y, radius in zip(points, x, y, radii, strict=True):
-            cx, cy = point.split()
-            parts.append(
-                f'<circle class="{kind}" cx="{cx}" cy="{cy}" r="{_place(radius)}"><title>'
-                f"{escape(series.name)}: {number(value_x)}, {number(value_y)}"
-                "</title></circle>"
-            )
+        parts.append(_marks(series, points, kind))
     return "".join(parts)
 
 
-def _points(plane: _Plane, x: FloatArray, y: FloatArray) -> list[str]:
-    return [
-        f"{_place(a)} {_place(b)}" for a, b in zip(plane.x(x), plane.y(y), strict=True)
-    ]
+def _thinned(series: Series) -> Series:
+    """Return a series as arrays, without points that cannot be told apart."""
+    x = np.asarray(series.x, dtype=float)
+    kept = np.arange(len(x))
+    if len(x) > _MAX_POINTS:
+        kept = np.unique(np.linspace(0, len(x) - 1, _MAX_POINTS).round().astype(int))
+    values = (series.x, series.y, series.deviation, series.weights)
+    return Series(
+        series.name,
+        *(None if v is None else np.asarray(v, dtype=float)[kept] for v in values),
+    )
 
 
-def _place(value: Any) -> str:
-    """Write a coordinate; a tenth of a unit is less than a pixel."""
-    return f"{float(value):.1f}".removesuffix(".0")
+def _band(plane: Plane, series: Series, kind: str) -> str:
+    """Draw how far the values of a line deviate."""
+    ends = (series.y - series.deviation, series.y + series.deviation)
+    low, high = (np.clip(values, *plane.y_limits) for values in ends)
+    outline = plane.points(
+        np.append(series.x, series.x[::-1]), np.append(high, low[::-1])
+    )
+    return f'<path class="band {kind}" d="M{"L".join(outline)}z"/>'
 
 
-def _limits(values: FloatArray, margin: float = 0.05) -> tuple[float, float]:
-    finite = values[np.isfinite(values)]
-    low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
-    # Ticks of a range that rounding has made would all look the same.
-    room = max(margin * (high - low), 1e-6 * max(abs(low), abs(high))) or 0.5
-    return low - room, high + room
+def _steps(points: list[str]) -> str:
+    """Return a path in steps, along x first."""
+    corners = (point.split() for point in points[1:])
+    return f"M{points[0]}" + "".join(f"H{x}V{y}" for x, y in corners)
+
+
+def _marks(series: Series, points: list[str], kind: str) -> str:
+    """Draw circles, whose areas stand for weights."""
+    radii = np.full(len(points), 3.0)
+    if series.weights is not None:
+        radii = 2.0 + 5.0 * np.sqrt(series.weights / series.weights.max())
+    parts = []
+    for point, x, y, radius in zip(points, series.x, series.y, radii, strict=True):
+        cx, cy = point.split()
+        parts.append(
+            f'<circle class="{kind}" cx="{cx}" cy="{cy}" r="{place_text(radius)}">'
+            f"<title>{escape(series.name)}: {number(x)}, {number(y)}</title></circle>"
+        )
+    return "".join(parts)
 
 
 def _svg(content: str, description: str, height: float = HEIGHT) -> str:
     return (
-        f'<svg class="chart" viewBox="0 0 {WIDTH} {_place(height)}" role="img" '
+        f'<svg class="chart" viewBox="0 0 {WIDTH} {place_text(height)}" role="img" '
         f'aria-label="{escape(description)}">{content}</svg>'
     )
 

@@ -66,11 +66,15 @@ def report(
     baselines: bool = True,
     random_state: int = 0,
 ) -> Report:
-    """Write a report on a fitted model and its table.
+    """Write a report on a fitted model and a table.
 
-    It shows the table, the quality of the model on held-out rows beside other models,
-    calibration, what missing features cost, components, unusual rows and why they are,
-    and which columns carry the decision.
+    It shows the table, how good the model is next to others, calibration, what missing
+    features cost, which columns matter, components, and unusual rows with the cells that
+    make them so.
+
+    Rows that the model has not seen are scored by the model as it is. For its own
+    training rows, it is trained anew by folds, since it would look too good on them. The
+    report says which of the two its figures are; see `hybridmix.tasks`.
 
     Parameters
     ----------
@@ -78,19 +82,19 @@ def report(
 MixtureImputer or MixtureOutlierDetector
         A fitted model.
     X : array-like or data frame of shape (n, d)
-        The table, as a rule that of training.
+        Rows to judge the model by: new ones, or those of training.
     y : array-like of shape (n,), default=None
-        Labels, for classifiers; they may be missing. Without them there is no
-        cross-validation.
+        Labels, for classifiers; they may be missing. Without them there are no scores.
     title : str or None, default=None
         Title of the page; None for the name of the model.
     cv : int, default=5
-        Folds of the labelled rows. The model is trained anew for each of them.
+        Folds of the rows, where the model is trained anew.
     baselines : bool, default=True
-        Whether to compare with logistic regression, boosted trees and the most frequent
-        class, on the same folds.
+        Whether to compare with other models, trained by the same folds: logistic
+        regression, boosted trees and the most frequent class for classifiers,
+        independent columns for densities.
     random_state : int, default=0
-        Seed of the folds and of whatever else is drawn.
+        Seed of the folds and of everything else that is drawn.
 
     Returns
     -------
@@ -118,7 +122,7 @@ MixtureImputer or MixtureOutlierDetector
     check_number("random_state", random_state, 0, np.iinfo(np.int32).max, whole=True)
     subject = Subject.of(model, X, y, cv, baselines, random_state)
     title = title or f"Report on a {type(subject.model).__name__}"
-    # For so few rows, threads of the boosted trees mostly wait for each other.
+    # For this few rows, threads of the boosted trees mostly wait for each other.
     with threadpool_limits(limits=1, user_api="openmp"):
         sections = _sections(subject)
     return Report(title, page(title, sections))
@@ -126,15 +130,10 @@ MixtureImputer or MixtureOutlierDetector
 
 def _sections(subject: Subject) -> list[tuple[str, str, str]]:
     """Return anchors, titles and contents of the sections."""
-    from hybridmix.reporting.findings import Findings
+    from hybridmix.reporting.findings import found_out
     from hybridmix.reporting.sections import SECTIONS
-    from hybridmix.reporting.validation import cross_validated, obstacle
 
-    problem, validation = None, None
-    if subject.has_classes:
-        problem = obstacle(subject)
-        validation = None if problem else cross_validated(subject)
-    findings = Findings(subject, validation, problem)
+    findings = found_out(subject)
     written = []
     for place, section in enumerate(SECTIONS):
         announce("report", place, len(SECTIONS), section.title)

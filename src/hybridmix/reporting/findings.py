@@ -4,30 +4,90 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from hybridmix.data.fingerprint import Origin
 from hybridmix.reporting.subject import Subject
-from hybridmix.reporting.validation import Validation
+from hybridmix.tasks.base import FEWEST_ROWS
+from hybridmix.tasks.trials import Trial, as_given, cross_validated
+
+# Of a table that was in training in part, folds of all rows say more than fewer unseen
+# rows than this.
+FEWEST_UNSEEN = 50
 
 
 @dataclass(frozen=True)
 class Findings:
-    """A subject and its cross-validation.
+    """A subject and how it does.
 
     Attributes
     ----------
     subject : Subject
         The model and the table.
-    validation : Validation or None
-        None if there is none.
+    fitted : Trial or None
+        The model as it was given, on rows that are not known to have been in training.
+    retrained : Trial or None
+        The model trained anew by folds within the table, next to others.
     obstacle : str or None
-        Why there is none.
+        Why there is neither.
+    remark : str
+        Why one of them is missing; empty if nothing needs to be said.
     """
 
     subject: Subject
-    validation: Validation | None
+    fitted: Trial | None
+    retrained: Trial | None
     obstacle: str | None
+    remark: str = ""
 
     @property
-    def held_out(self) -> Validation:
-        """The cross-validation, for sections that are written only if there is one."""
-        assert self.validation is not None
-        return self.validation
+    def trials(self) -> list[Trial]:
+        """The trials that there are, the more telling one first.
+
+        A model may have been trained on the rows if nothing is known about them, and
+        would look too good: then folds say more.
+        """
+        found = [trial for trial in (self.fitted, self.retrained) if trial is not None]
+        is_doubtful = self.subject.provenance.origin == Origin.UNKNOWN
+        return found[::-1] if is_doubtful else found
+
+    @property
+    def trial(self) -> Trial:
+        """The more telling trial, for sections that are written only if there is one."""
+        return self.trials[0]
+
+
+def found_out(subject: Subject) -> Findings:
+    """Score the model on rows it has not seen, by folds where it has seen all of them."""
+    task = subject.task
+    obstacle = task.obstacle(subject)
+    if obstacle is not None:
+        return Findings(subject, None, None, obstacle)
+    fitted, remark = _as_fitted(subject)
+    origin = subject.provenance.origin
+    needs_folds = fitted is None or origin == Origin.UNKNOWN or subject.baselines
+    if not needs_folds:
+        return Findings(subject, fitted, None, None, remark)
+    obstacle = task.fold_obstacle(subject)
+    if obstacle is not None:
+        return Findings(subject, fitted, None, obstacle, f"{remark} {obstacle}".strip())
+    retrained = cross_validated(task, subject, with_baselines=subject.baselines)
+    return Findings(subject, fitted, retrained, None, remark)
+
+
+def _as_fitted(subject: Subject) -> tuple[Trial | None, str]:
+    """Return the trial of the model as it was given, or why there is none."""
+    rows, origin = subject.unseen, subject.provenance.origin
+    n_scored = int(np.sum(subject.task.groups(subject)[rows] >= 0))
+    if origin == Origin.SEEN:
+        return None, (
+            "The model itself would look too good on its own training rows, so it was "
+            "trained anew on parts of them."
+        )
+    fewest = FEWEST_UNSEEN if origin == Origin.MIXED else FEWEST_ROWS
+    if n_scored < fewest:
+        return None, (
+            f"Only {n_scored:,} rows that can be scored are known not to have been in "
+            f"training; {fewest} or more would be needed to score the model as it is."
+        )
+    return as_given(subject.task, subject, rows), ""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,11 +12,13 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data import MISSING_CODE, UNLABELLED, Schema, Table, number_labels
 from hybridmix.data.columns import Columns, as_frame, is_missing
+from hybridmix.data.fingerprint import UNSEEN, Origin, Overlap
 from hybridmix.data.labels import as_labels
 from hybridmix.estimators.base import FittedMixture
-from hybridmix.estimators.joint import MixtureClassifier
 from hybridmix.models.typicality import LOG_RARE
 from hybridmix.reporting.markup import NONE, number
+from hybridmix.tasks import Provenance, Task, looked_up, task_of
+from hybridmix.tasks.base import quiet
 
 # Rows beyond these are not scored; a random part of them is.
 MAX_SCORED = 100_000
@@ -83,7 +82,7 @@ class Subject:
         X = X if as_frame(X) is not None else np.asarray(X)
         table = mixture.schema_.encode(columns)
         labels, known = np.full(table.n_rows, UNLABELLED), None
-        if isinstance(mixture, MixtureClassifier) and y is not None:
+        if task_of(mixture).target == "classes" and y is not None:
             known = as_labels(y)
             check_consistent_length(table.real, known)
             labels = number_labels(known, mixture.classes_, mixture.unlabelled)
@@ -144,9 +143,14 @@ class Subject:
     # The classes ------------------------------------------------------------------
 
     @property
+    def task(self) -> Task:
+        """What the model is for."""
+        return task_of(self.model)
+
+    @property
     def has_classes(self) -> bool:
-        """Whether the model is a classifier."""
-        return isinstance(self.model, MixtureClassifier)
+        """Whether the rows are labelled by classes."""
+        return self.task.target == "classes"
 
     @cached_property
     def class_names(self) -> tuple[str, ...]:
@@ -168,6 +172,32 @@ class Subject:
         """Name the label of a row."""
         label = self.labels[row]
         return NONE if label == UNLABELLED else self.class_names[label]
+
+    # Training ---------------------------------------------------------------------
+
+    @cached_property
+    def _found(self) -> IntArray | None:
+        return looked_up(self.model, self.X)
+
+    @cached_property
+    def provenance(self) -> Provenance:
+        """Whether the model was trained on these rows."""
+        overlap = Overlap(self.n_rows) if self._found is None else Overlap.of(self._found)
+        return Provenance(getattr(self.model, "fingerprint_", None), overlap)
+
+    @cached_property
+    def unseen(self) -> IntArray:
+        """Rows that are not known to have been in training.
+
+        None of a training table; of a table that was in training in part, only those that
+        are known not to have been.
+        """
+        origin = self.provenance.origin
+        if origin == Origin.SEEN:
+            return np.empty(0, dtype=np.intp)
+        if origin == Origin.MIXED and self._found is not None:
+            return np.flatnonzero(self._found == UNSEEN)
+        return np.arange(self.n_rows)
 
     # The density ------------------------------------------------------------------
 
@@ -210,15 +240,3 @@ def cell_text(columns: Columns, row: int, column: int, is_real: bool) -> str:
         return number(columns.real([column])[row, 0])
     value = columns.values(column)[row]
     return "missing" if is_missing(value) else str(value)
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Keep warnings about parts of the table to ourselves.
-
-    A model that is trained again on a fold may miss a category or stop early; its scores
-    tell, and the user has been warned about the table already.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        yield

@@ -16,7 +16,21 @@ from hybridmix.cli.models import Model, read_all
 from hybridmix.cli.tables import CHUNK_ROWS
 from hybridmix.cli.workflow import load_matching, tell_written
 from hybridmix.cli.writing import check_output
+from hybridmix.data.fingerprint import Origin
 from hybridmix.io import read_versions
+
+# What to do about rows that a model has seen, or may have seen.
+_ADVICE = {
+    Origin.SEEN: (
+        "It looks too good on them: evaluate it on rows it has not seen, or let "
+        "hybridmix report retrain it by cross-validation."
+    ),
+    Origin.MIXED: (
+        "It looks too good on these: leave them out, or let hybridmix report score the "
+        "others."
+    ),
+    Origin.UNKNOWN: "If it was, it looks too good.",
+}
 
 
 def evaluate(
@@ -29,12 +43,17 @@ def evaluate(
     as_json: opt.AsJson = False,
     quiet: opt.Quiet = False,
 ) -> None:
-    """Compare predictions with labels: accuracy, log loss, AUC, calibration."""
+    """Compare predictions with labels: accuracy, log loss, AUC, calibration.
+
+    A warning says if the model was trained on these rows.
+    """
     with talking(quiet, as_json) as console:
         matching = load_matching(model, table, console, na, allow_missing, target)
         tally = results.tallied(matching, target, chunk_rows, console)
         classes = matching.model.estimator.classes_.tolist()
         values = tally.values(classes)
+        if values["training_rows"] != Origin.UNSEEN:
+            console.warn(f"{values['provenance']} {_ADVICE[values['training_rows']]}")
         console.result(values, *views.evaluation(values))
 
 
@@ -62,7 +81,11 @@ def report(
     seed: opt.Seed = 0,
     quiet: opt.Quiet = False,
 ) -> None:
-    """Write a page about a model and a table: quality, columns, outliers, holes."""
+    """Write a page about a model and a table: quality, columns, outliers, holes.
+
+    Rows that the model has not seen are scored by the model as it is; for the rows of its
+    training, it is trained anew by cross-validation.
+    """
     with talking(quiet) as console:
         check_output(output, model, table, is_table=False)
         matching = load_matching(model, table, console, na, allow_missing, target)

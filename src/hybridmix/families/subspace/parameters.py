@@ -218,6 +218,13 @@ class SubspaceParameters(Parameters):
         """Means of the columns, (J, d)."""
         return self.subspace.centre + self.latent.means @ self.subspace.loading.T
 
+    @property
+    def full_covariances(self) -> FloatArray:
+        """Covariances of the columns, (J, d, d)."""
+        loading = self.subspace.loading
+        explained = loading @ self.latent.full_covariances @ loading.T
+        return explained + np.diag(self.subspace.noise)
+
     @cached_property
     def regression(self) -> LatentRegression:
         """Regression of the latent variables of complete rows."""

@@ -25,36 +25,37 @@ class Section(NamedTuple):
     Attributes
     ----------
     anchor, title : str
-        Where it is found, and its heading.
+        Its anchor within the page, and its heading.
     write : callable
         Makes HTML of findings.
-    needs_validation : bool
-        Whether it is about predictions of held-out rows.
+    needs_trial : bool, default=False
+        Whether it is about scored rows.
+    target : str or None, default=None
+        The target of the tasks that it is for; None for all tasks.
     """
 
     anchor: str
     title: str
     write: Callable[[Findings], str]
-    needs_validation: bool = False
+    needs_trial: bool = False
+    target: str | None = None
 
     def content(self, findings: Findings) -> str | None:
-        """Return HTML; why there is nothing to show; or None where nothing belongs."""
-        if not self.needs_validation:
-            return self.write(findings)
-        if not findings.subject.has_classes:
+        """Return HTML, perhaps why there is nothing to show; None to leave it out."""
+        if self.target not in (None, findings.subject.task.target):
             return None
-        if findings.obstacle is not None:
-            return note(findings.obstacle)
+        if self.needs_trial and not findings.trials:
+            return note(findings.obstacle or "")
         return self.write(findings)
 
 
 SECTIONS = (
     Section("summary", "Summary", summary_section),
     Section("data", "The table", data_section),
-    Section("quality", "Quality on held-out rows", quality_section, True),
-    Section("errors", "Errors and probabilities", errors_section, True),
-    Section("missing", "When features go missing", missing_section, True),
-    Section("features", "Which features carry the decision", features_section, True),
+    Section("quality", "How good the model is", quality_section, True),
+    Section("errors", "Errors and probabilities", errors_section, True, "classes"),
+    Section("missing", "When features go missing", missing_section, True, "classes"),
+    Section("features", "Which features matter", features_section, True, "classes"),
     Section("components", "Components", components_section),
     Section("density", "Density and outliers", density_section),
     Section("training", "Training", training_section),

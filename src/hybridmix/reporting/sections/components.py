@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridmix._typing import BoolArray, FloatArray, IntArray
-from hybridmix.estimators.components import component_moments
+from hybridmix.estimators.components import Marginal
 from hybridmix.reporting.charts import shortened
 from hybridmix.reporting.findings import Findings
 from hybridmix.reporting.markup import (
@@ -20,7 +20,8 @@ from hybridmix.reporting.markup import (
     tinted,
     with_deviation,
 )
-from hybridmix.reporting.subject import Subject, quiet
+from hybridmix.reporting.subject import Subject
+from hybridmix.tasks.base import quiet
 
 _MAX_COMPONENTS = 30
 _MAX_COLUMNS = 15
@@ -137,7 +138,8 @@ def _profile_table(subject: Subject, shown: IntArray) -> str:
 
 
 def _real_profile(subject: Subject, place: int, shown: IntArray) -> _Profile:
-    means, covariances = component_moments(subject.model, [place])
+    column = subject.schema.real[place]
+    means, covariances = Marginal.of(subject.model, [column]).moments()
     with np.errstate(over="ignore", invalid="ignore"):
         deviations = np.sqrt(covariances[:, 0, 0])
         centre, scale = _overall(subject, means[:, 0], deviations)
@@ -150,7 +152,7 @@ def _real_profile(subject: Subject, place: int, shown: IntArray) -> _Profile:
         cells.append(tinted(text, abs(distances[j]) / _FAR, kind))
     return _Profile(
         float(np.abs(distances[shown]).max()),
-        subject.names[subject.schema.real[place]],
+        subject.names[column],
         with_deviation(centre, scale),
         cells,
     )

@@ -23,7 +23,8 @@ from hybridmix.reporting.markup import (
     percent,
     table,
 )
-from hybridmix.reporting.subject import Subject, cell_text, quiet
+from hybridmix.reporting.subject import Subject, cell_text
+from hybridmix.tasks.base import quiet
 
 N_UNUSUAL = 10
 _N_CELLS = 3

@@ -1,4 +1,4 @@
-"""Which rows go wrong, and how far probabilities can be trusted."""
+"""Which classes are confused, and how far probabilities can be trusted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from hybridmix.reporting.markup import (
     tinted,
 )
 from hybridmix.reporting.subject import Subject
-from hybridmix.reporting.validation import Validation
+from hybridmix.reporting.wording import scored_rows
+from hybridmix.tasks.trials import Trial
 
 # With more classes, a cell has room for its count only.
 _MAX_SHARES = 8
@@ -34,32 +35,29 @@ _MANY_ROWS = 500
 
 def errors_section(findings: Findings) -> str:
     """Show the confusion of classes, curves of thresholds, and calibration."""
-    subject, validation = findings.subject, findings.held_out
+    subject, trial = findings.subject, findings.trial
     parts = [
-        paragraph(
-            "All of this is about rows that were held out, as predicted by the models "
-            "of the folds."
-        ),
+        paragraph(f"All of this is about {scored_rows(findings)}."),
         heading("Confusion of classes"),
     ]
     if len(subject.class_names) <= _MAX_CONFUSED:
-        parts.append(_confusion_table(subject, validation))
+        parts.append(_confusion_table(subject, trial))
     if len(subject.class_names) > _MAX_SHARES:
-        parts.append(_frequent_errors(subject, validation))
-    parts += [heading("Curves and calibration"), _curves(subject, validation)]
+        parts.append(_frequent_errors(subject, trial))
+    parts += [heading("Curves and calibration"), _curves(subject, trial)]
     return "".join(parts)
 
 
-def confusion(validation: Validation, n_classes: int) -> IntArray:
-    """Count held-out rows by class (rows) and by predicted class (columns)."""
-    predicted = validation.ours.probabilities.argmax(axis=1)
-    flat = validation.labels * n_classes + predicted
+def confusion(trial: Trial, n_classes: int) -> IntArray:
+    """Count scored rows by class (rows) and by predicted class (columns)."""
+    predicted = trial.ours.outputs.argmax(axis=1)
+    flat = trial.labels * n_classes + predicted
     return np.bincount(flat, minlength=n_classes**2).reshape(n_classes, n_classes)
 
 
-def _confusion_table(subject: Subject, validation: Validation) -> str:
+def _confusion_table(subject: Subject, trial: Trial) -> str:
     names = subject.class_names
-    counts = confusion(validation, len(names))
+    counts = confusion(trial, len(names))
     totals = counts.sum(axis=1)
     shares = counts / np.maximum(totals, 1)[:, None]
     has_room = len(names) <= _MAX_SHARES
@@ -75,7 +73,7 @@ def _confusion_table(subject: Subject, validation: Validation) -> str:
         recall = percent(shares[k, k]) if totals[k] else NONE
         rows.append([name, *cells, f"{totals[k]:,}", recall])
     return table(
-        "Held-out rows by class (lines) and predicted class (columns)"
+        "Scored rows by class (lines) and predicted class (columns)"
         + ("; in brackets the share of the line" if has_room else ""),
         ("class", *(f"as {name}" for name in names), "all", "right"),
         rows,
@@ -83,10 +81,10 @@ def _confusion_table(subject: Subject, validation: Validation) -> str:
     )
 
 
-def _frequent_errors(subject: Subject, validation: Validation) -> str:
+def _frequent_errors(subject: Subject, trial: Trial) -> str:
     """List the errors that are made most often, which many classes hide in a table."""
     names = subject.class_names
-    wrong = confusion(validation, len(names))
+    wrong = confusion(trial, len(names))
     totals = wrong.sum(axis=1)
     np.fill_diagonal(wrong, 0)
     order = np.argsort(-wrong, axis=None, kind="stable")[:_MAX_ERRORS]
@@ -102,22 +100,22 @@ def _frequent_errors(subject: Subject, validation: Validation) -> str:
         if wrong[k, other]
     ]
     if not rows:
-        return paragraph("No row was taken for another class.")
+        return paragraph("No row was mistaken for another class.")
     return table(
         "The most frequent errors",
-        ("class", "taken for", "rows", "share of the class"),
+        ("class", "mistaken for", "rows", "share of the class"),
         rows,
         text_columns=(0, 1),
     )
 
 
-def _curves(subject: Subject, validation: Validation) -> str:
+def _curves(subject: Subject, trial: Trial) -> str:
     from sklearn.metrics import auc, precision_recall_curve, roc_curve
 
-    shown, which = _curves_shown(subject, validation)
+    shown, which = _curves_shown(subject, trial)
     roc, precision_recall = [], []
     for k in shown:
-        is_class, score = validation.labels == k, validation.ours.probabilities[:, k]
+        is_class, score = trial.labels == k, trial.ours.outputs[:, k]
         fpr, tpr, _ = roc_curve(is_class, score)
         precision, recall, _ = precision_recall_curve(is_class, score)
         name = subject.class_names[k]
@@ -150,10 +148,10 @@ def _curves(subject: Subject, validation: Validation) -> str:
             ),
             f"Precision and recall {which}.",
         ),
-        _reliability(subject, validation),
+        _reliability(subject, trial),
         figure(
             histogram(
-                validation.ours.probabilities.max(axis=1),
+                trial.ours.outputs.max(axis=1),
                 description="Histogram of the probability of the most probable class",
                 x_label="probability of the most probable class",
             ),
@@ -163,13 +161,13 @@ def _curves(subject: Subject, validation: Validation) -> str:
     return figures(pictures)
 
 
-def _curves_shown(subject: Subject, validation: Validation) -> tuple[list[int], str]:
+def _curves_shown(subject: Subject, trial: Trial) -> tuple[list[int], str]:
     """Return the classes that curves are drawn for, and how to speak of them."""
     names = subject.class_names
     if len(names) == 2:
         # The curve of the other class is its mirror image.
         return [1], f"of class {names[1]}"
-    counts = np.bincount(validation.labels, minlength=len(names))
+    counts = np.bincount(trial.labels, minlength=len(names))
     order = np.argsort(-counts, kind="stable")[:MAX_SERIES]
     shown = sorted(k for k in order.tolist() if counts[k])
     which = "of each class against all others"
@@ -178,11 +176,11 @@ def _curves_shown(subject: Subject, validation: Validation) -> tuple[list[int], 
     return shown, which
 
 
-def _reliability(subject: Subject, validation: Validation) -> str:
+def _reliability(subject: Subject, trial: Trial) -> str:
     classes = subject.model.classes_
-    n_bins = 10 if len(validation.rows) >= _MANY_ROWS else 5
+    n_bins = 10 if len(trial.rows) >= _MANY_ROWS else 5
     report = calibration_report(
-        classes[validation.labels], validation.ours.probabilities, classes, n_bins
+        classes[trial.labels], trial.ours.outputs, classes, n_bins
     )
     unit = (-0.02, 1.02)
     picture = line_chart(
@@ -206,6 +204,6 @@ def _reliability(subject: Subject, validation: Validation) -> str:
     return figure(
         picture,
         f"Reliability. Expected calibration error {fixed(report.calibration_error)}, "
-        f"Brier score {fixed(report.brier_score)}. Dotted: probabilities as they say. "
-        "The larger a point, the more rows it stands for.",
+        f"Brier score {fixed(report.brier_score)}. On the dotted line, probabilities are "
+        "as they should be. The larger a point, the more rows it stands for.",
     )

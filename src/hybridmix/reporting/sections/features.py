@@ -1,4 +1,4 @@
-"""Which columns carry the decision."""
+"""Which columns matter for the classes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from hybridmix.inspection import FeatureImportance, feature_importance
 from hybridmix.reporting.charts import bar
 from hybridmix.reporting.findings import Findings
 from hybridmix.reporting.markup import Markup, fixed, note, paragraph, table
-from hybridmix.reporting.subject import quiet
+from hybridmix.reporting.wording import drawn_from, scored_rows
+from hybridmix.tasks.base import quiet
 
 # Rows by which columns are judged, over all folds.
 MAX_ROWS = 2000
@@ -18,7 +19,7 @@ _MAX_SHOWN = 30
 
 
 def features_section(findings: Findings) -> str:
-    """Tell what hiding each column costs, and what it can do alone."""
+    """Show what hiding each column costs, and what it can do alone."""
     subject = findings.subject
     n_columns = len(subject.names)
     if n_columns > MAX_COLUMNS:
@@ -28,21 +29,20 @@ def features_section(findings: Findings) -> str:
         )
     parts = [
         paragraph(
-            "Every column is integrated out of the model, exactly: this is how the model "
-            "classifies rows that lack it. Nothing is trained again, and no values are "
-            "shuffled. Only a model of the whole row can do this."
+            "Each column in turn is integrated out of the model, exactly: this is how "
+            "the model classifies rows that lack it. Nothing is trained again, and no "
+            f"values are shuffled. The figures are of {scored_rows(findings)}."
         ),
         _importance_table(_importance(findings)),
         paragraph(
-            "Of two columns that say the same, neither is missed, but both do well "
-            "alone. A negative rise means that the model does better without the column."
+            "Where two columns say the same, neither is missed, but both do well alone. "
+            "A negative rise means that the model does better without the column."
         ),
     ]
     if n_columns > _MAX_SHOWN:
         parts.append(note(f"The first {_MAX_SHOWN} of {n_columns} columns are shown."))
-    n_held = len(findings.held_out.rows)
-    if n_held > MAX_ROWS:
-        parts.append(note(f"{MAX_ROWS:,} of {n_held:,} held-out rows serve for this."))
+    if part := drawn_from(findings.trial, MAX_ROWS):
+        parts.append(note(part))
     return "".join(parts)
 
 
@@ -78,11 +78,11 @@ def _importance_table(importance: FeatureImportance) -> str:
 
 
 def _importance(findings: Findings) -> FeatureImportance:
-    """Return the mean over the folds of what their models show on held-out rows."""
-    subject, validation = findings.subject, findings.held_out
+    """Return the mean over the folds of what their models show on scored rows."""
+    subject, trial = findings.subject, findings.trial
     parts = []
-    for fold, model in enumerate(validation.ours.models):
-        X, labels = validation.held(validation.ours, fold, MAX_ROWS)
+    for fold, model in enumerate(trial.ours.models):
+        X, labels = trial.held(trial.ours, fold, MAX_ROWS)
         with quiet():
             parts.append(feature_importance(model, X, subject.model.classes_[labels]))
 

@@ -18,10 +18,12 @@ from hybridmix.reporting.markup import (
     percent,
     table,
 )
-from hybridmix.reporting.subject import Subject, quiet
-from hybridmix.reporting.validation import Contender, Validation
+from hybridmix.reporting.subject import Subject
+from hybridmix.reporting.wording import drawn_from, scored_rows
+from hybridmix.tasks.base import quiet
+from hybridmix.tasks.trials import Contender, Trial
 
-# Held-out rows that cells are hidden from, over all folds.
+# Scored rows that cells are hidden from, over all folds.
 MAX_ROWS = 1000
 # Of ten rates, those that the table shows.
 _TABULATED = (0, 3, 5, 7, 9)
@@ -29,15 +31,17 @@ _TABULATED = (0, 3, 5, 7, 9)
 
 def missing_section(findings: Findings) -> str:
     """Draw accuracies while more and more cells are hidden."""
-    subject, validation = findings.subject, findings.held_out
-    curves = [_curve(subject, validation, one) for one in validation.contenders]
+    curves = [
+        _curve(findings.subject, trial, one, name)
+        for trial, one, name in _compared(findings)
+    ]
     rates = curves[0].rates
     series = [
         Series(curve.name, 100.0 * rates, curve.mean, curve.deviation) for curve in curves
     ]
     picture = line_chart(
         series,
-        description="Accuracy on held-out rows by the share of cells hidden from them",
+        description="Accuracy on scored rows by the share of cells hidden from them",
         x_label="cells hidden, %",
         y_label="accuracy",
         markers=True,
@@ -48,15 +52,27 @@ def missing_section(findings: Findings) -> str:
         [(curve.name, *(fixed(curve.mean[k]) for k in _TABULATED)) for curve in curves],
     )
     text = (
-        "Cells of held-out rows are hidden completely at random, beside those that are "
-        "missing already, and from all models the same ones. No model is trained anew: "
-        "this one marginalises what it does not see, exactly."
+        f"This is about {scored_rows(findings)}. Their cells are hidden completely at "
+        "random, in addition to those that are missing already. No model is trained for "
+        "this: this one integrates out what it does not see, exactly."
     )
-    n_held = len(validation.rows)
-    if n_held > MAX_ROWS:
-        text += f" {MAX_ROWS:,} of {n_held:,} held-out rows serve for this."
-    caption = "Mean accuracy, and its standard deviation over the folds."
-    return paragraph(text) + figures([figure(picture, caption), scores])
+    if not findings.trial.is_retrained and len(curves) > 1:
+        text += " The other models are those of the cross-validation, on held-out rows."
+    text = f"{text} {drawn_from(findings.trial, MAX_ROWS)}".rstrip()
+    caption = "Mean accuracy"
+    if any(curve.deviation is not None for curve in curves):
+        caption += ", and its standard deviation over the folds"
+    return paragraph(text) + figures([figure(picture, f"{caption}."), scores])
+
+
+def _compared(findings: Findings) -> list[tuple[Trial, Contender, str]]:
+    """Return the models to draw: this one, and others from the trial that has them."""
+    trial, retrained = findings.trial, findings.retrained
+    name = trial.ours.name if trial.is_retrained else f"{trial.ours.name} as fitted"
+    found = [(trial, trial.ours, name)]
+    if retrained is not None:
+        found += [(retrained, one, one.name) for one in retrained.contenders[1:]]
+    return found
 
 
 @dataclass(frozen=True)
@@ -66,13 +82,13 @@ class _Curve:
     name: str
     rates: FloatArray
     mean: FloatArray
-    deviation: FloatArray
+    deviation: FloatArray | None
 
 
-def _curve(subject: Subject, validation: Validation, one: Contender) -> _Curve:
+def _curve(subject: Subject, trial: Trial, one: Contender, name: str) -> _Curve:
     parts = []
     for fold, model in enumerate(one.models):
-        X, labels = validation.held(one, fold, MAX_ROWS)
+        X, labels = trial.held(one, fold, MAX_ROWS)
         y = subject.model.classes_[labels]
         # The same seed hides the same cells from all models.
         seed = subject.seed + fold
@@ -80,9 +96,5 @@ def _curve(subject: Subject, validation: Validation, one: Contender) -> _Curve:
             part = missing_feature_curve(model, X, y, n_repeats=1, random_state=seed)
         parts.append(part)
     scores = np.array([part.scores[:, 0] for part in parts])
-    return _Curve(
-        one.name,
-        parts[0].rates,
-        scores.mean(axis=0),
-        scores.std(axis=0),
-    )
+    deviation = scores.std(axis=0) if len(scores) > 1 else None
+    return _Curve(name, parts[0].rates, scores.mean(axis=0), deviation)

@@ -12,20 +12,6 @@ from hybridmix.reporting.findings import Findings
 from hybridmix.reporting.markup import code, heading, paragraph, table
 from hybridmix.reporting.subject import Subject
 
-_TERMS_OF_CLASSIFIERS = (
-    ("accuracy", "Share of rows whose most probable class is right."),
-    ("balanced accuracy", "The same for each class, and the mean of these."),
-    (
-        "log loss",
-        "Mean of minus the log probability of the right class: 0 is certainty, and "
-        "certainty in the wrong costs most.",
-    ),
-    (
-        "ROC AUC",
-        "Probability that a row of a class gets a higher probability of it than a row of "
-        "another class; the mean over the classes. 0.5 is chance.",
-    ),
-)
 _TERMS = (
     (
         "log density",
@@ -45,7 +31,8 @@ def reproduce_section(findings: Findings) -> str:
     from hybridmix import __version__
 
     subject = findings.subject
-    terms = (*_TERMS_OF_CLASSIFIERS, *_TERMS) if subject.has_classes else _TERMS
+    metrics = [(metric.name, metric.meaning) for metric in subject.task.metrics]
+    terms = [*metrics, *_TERMS]
     versions = (
         ("hybridmix", __version__),
         ("Python", platform.python_version()),

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from hybridmix.data.fingerprint import Origin
 from hybridmix.estimators import MixtureImputer, MixtureOutlierDetector
 from hybridmix.estimators.base import FittedMixture
 from hybridmix.estimators.joint import MixtureClassifier
@@ -19,7 +20,14 @@ from hybridmix.reporting.markup import (
     percent,
 )
 from hybridmix.reporting.subject import Subject
-from hybridmix.reporting.validation import Validation
+from hybridmix.reporting.wording import (
+    SEVERAL,
+    SINGLE,
+    full_name,
+    score_text,
+    short_name,
+)
+from hybridmix.tasks.trials import Trial
 
 _KINDS = {
     MixtureClassifier: "models each class by a mixture density",
@@ -31,10 +39,10 @@ _KINDS = {
 
 def summary_section(findings: Findings) -> str:
     """Say what the model is and how it does."""
-    subject, validation = findings.subject, findings.validation
+    subject = findings.subject
     parts = [paragraph(_model_sentence(subject)), key_figures(_figures(findings))]
-    if validation is not None:
-        parts.append(paragraph(_comparison(validation)))
+    parts.append(paragraph(subject.provenance.sentence))
+    parts += [paragraph(_result(findings, trial)) for trial in findings.trials]
     parts.append(code(_option_text(subject.given)))
     if subject.given is not subject.model:
         parts.append(paragraph("The search chose:"))
@@ -58,16 +66,16 @@ def _model_sentence(subject: Subject) -> str:
     if subject.schema.real:
         parts.append(f"with covariances of type {model.covariance_type}")
     size = count(model.model_.n_parameters, "free parameter")
-    return f"{name} {does}. This one has {' '.join(parts)}; {size} in all."
+    return f"{name} {does}. This one has {' '.join(parts)}, and {size} in all."
 
 
 def _figures(findings: Findings) -> list[tuple[str, str]]:
-    subject, validation = findings.subject, findings.validation
-    pairs = []
-    if validation is not None:
-        for metric in ("accuracy", "log loss"):
-            scores = validation.ours.scores[metric]
-            pairs.append((f"{metric}, held out", fixed(float(scores.mean()))))
+    subject = findings.subject
+    pairs = [
+        (f"{metric}, {short_name(findings, trial)}", fixed(trial.ours.mean(metric)))
+        for trial in _summarised(findings)
+        for metric in subject.task.headline
+    ]
     pairs.append(("rows", f"{subject.n_rows:,}"))
     pairs.append(("columns", f"{len(subject.names)}"))
     if subject.has_classes:
@@ -81,14 +89,21 @@ def _figures(findings: Findings) -> list[tuple[str, str]]:
     return pairs
 
 
-def _comparison(validation: Validation) -> str:
-    ours = validation.ours.scores["accuracy"].mean()
+def _summarised(findings: Findings) -> list[Trial]:
+    """Return the trial that says most; both where neither does without the other."""
+    is_doubtful = findings.subject.provenance.origin == Origin.UNKNOWN
+    return findings.trials if is_doubtful else findings.trials[:1]
+
+
+def _result(findings: Findings, trial: Trial) -> str:
+    """Say in a sentence how the model does, and others on the same rows."""
+    metric = findings.subject.task.headline[0]
+    uncertainty = SEVERAL if trial.is_retrained else SINGLE
     sentence = (
-        f"On rows that it was not trained on ({count(validation.n_folds, 'fold')}), the "
-        f"model is right in {percent(ours)} of the cases"
+        f"{full_name(findings, trial)}: {metric} {score_text(trial.ours, metric)}, "
+        f"{uncertainty}"
     )
     others = [
-        f"{other.name} in {percent(other.scores['accuracy'].mean())}"
-        for other in validation.contenders[1:]
+        f"{other.name} {score_text(other, metric)}" for other in trial.contenders[1:]
     ]
     return f"{sentence}; {', '.join(others)}." if others else f"{sentence}."

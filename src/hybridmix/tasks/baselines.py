@@ -1,4 +1,4 @@
-"""Other models, which a report compares with."""
+"""Other classifiers, to compare with."""
 
 from __future__ import annotations
 
@@ -8,26 +8,25 @@ from typing import Any
 import numpy as np
 
 from hybridmix._typing import BoolArray, FloatArray, IntArray
-from hybridmix.data import MISSING_CODE, Schema
-from hybridmix.reporting.subject import Subject
+from hybridmix.data import MISSING_CODE, Schema, Table
 
-# Boosted trees take at most so many categories of a column, and more one-hot columns
-# than this would take long.
+# Boosted trees take at most this many categories of a column, and more one-hot columns
+# than the second number would take long.
 _MAX_CATEGORIES = 255
 _MAX_ONE_HOT = 100
-# Rows in a leaf of the trees: by default, and as a share of few rows, which would never
-# be split by the default.
+# Rows in a leaf of the trees: by default, and as a share of the rows where the default
+# would never split them.
 _LEAF = 20
 _LEAF_SHARE = 0.1
 
 
-def plain_matrix(subject: Subject, rows: IntArray) -> FloatArray:
+def plain_matrix(table: Table, rows: IntArray) -> FloatArray:
     """Return rows as numbers, NaN where missing: what other models can take.
 
     Real columns are centred and scaled as for our own model, since others fail where
     squares of the values are too large for a float.
     """
-    table, schema = subject.table, subject.schema
+    schema = table.schema
     matrix = np.full((len(rows), schema.n_columns), np.nan)
     real, codes = table.real[rows], table.codes[rows]
     matrix[:, list(schema.real)] = (real - schema.centre) / schema.scale
@@ -47,18 +46,18 @@ def seen_columns(
 def baselines(
     schema: Schema, columns: list[int], n_labelled: int, seed: int
 ) -> dict[str, Callable[[], Any]]:
-    """Return how to make other models, by their names.
+    """Return functions that make other classifiers, by name.
 
     Parameters
     ----------
     schema : Schema
-        What the columns of the matrix are.
+        Types of the columns of the matrix.
     columns : list of int
-        Those that the models shall read.
+        Columns for the models to read.
     n_labelled : int
         Number of rows that they can learn from.
     seed : int
-        Of the models.
+        Seed of the models.
     """
     from sklearn.dummy import DummyClassifier
 

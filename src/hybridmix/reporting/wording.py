@@ -1,0 +1,63 @@
+"""What figures of a trial mean, in words."""
+
+from __future__ import annotations
+
+from hybridmix.data.fingerprint import Origin
+from hybridmix.reporting.findings import Findings
+from hybridmix.reporting.markup import count, fixed
+from hybridmix.tasks.trials import Contender, Trial
+
+SEVERAL = "mean ± standard deviation over the folds"
+SINGLE = "in brackets the 95 % interval"
+
+
+def short_name(findings: Findings, trial: Trial) -> str:
+    """Say in a few words which model was scored on which rows."""
+    if trial.is_retrained:
+        return "retrained, held-out rows"
+    if findings.subject.provenance.origin == Origin.UNKNOWN:
+        return "as fitted, rows perhaps seen"
+    return "as fitted, unseen rows"
+
+
+def full_name(findings: Findings, trial: Trial) -> str:
+    """Say which model was scored on which rows."""
+    n_rows = f"{len(trial.rows):,} {_unit(findings)}"
+    if trial.is_retrained:
+        return (
+            f"The model retrained on about {count(trial.n_trained, 'row')}, by "
+            f"cross-validation ({count(trial.n_folds, 'fold')}, {n_rows} held out)"
+        )
+    if findings.subject.provenance.origin == Origin.UNKNOWN:
+        return f"The model as fitted, on {n_rows} that it may have seen in training"
+    return f"The model as fitted, on {n_rows} it has not seen"
+
+
+def score_text(one: Contender, metric: str) -> str:
+    """Write a score with its uncertainty."""
+    values = one.values(metric)
+    if len(values) > 1:
+        return f"{fixed(one.mean(metric))} ± {fixed(float(values.std(ddof=1)))}"
+    score = one.scores[0][metric]
+    return f"{fixed(score.value)} ({fixed(score.low)} to {fixed(score.high)})"
+
+
+def scored_rows(findings: Findings) -> str:
+    """Name the rows of the more telling trial in the middle of a sentence."""
+    n_rows = f"{len(findings.trial.rows):,}"
+    if findings.trial.is_retrained:
+        return f"{n_rows} held-out rows, as predicted by the models of the folds"
+    if findings.subject.provenance.origin == Origin.UNKNOWN:
+        return f"{n_rows} rows that the model as fitted may have seen in training"
+    return f"{n_rows} rows that the model as fitted has not seen"
+
+
+def drawn_from(trial: Trial, n_most: int) -> str:
+    """Say that only some of the rows serve for something; nothing if all do."""
+    n_rows = len(trial.rows)
+    kind = "held-out rows" if trial.is_retrained else "scored rows"
+    return f"{n_most:,} of {n_rows:,} {kind} are used here." if n_rows > n_most else ""
+
+
+def _unit(findings: Findings) -> str:
+    return "labelled rows" if findings.subject.has_classes else "rows"

@@ -1,0 +1,34 @@
+"""What models are for: how they are scored, validated and compared, by task.
+
+Reports and the command line ask `task_of` what to do with a model. `Classify` is for
+classifiers; `Describe` is for densities, imputers and outlier detectors. Another kind of
+target, such as real numbers, is one more `Task` in `task_of`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.utils import get_tags
+
+from hybridmix.tasks.base import Cases, Metric, Task
+from hybridmix.tasks.classify import Classify
+from hybridmix.tasks.describe import Describe
+from hybridmix.tasks.provenance import Provenance, looked_up
+
+__all__ = [
+    "Cases",
+    "Classify",
+    "Describe",
+    "Metric",
+    "Provenance",
+    "Task",
+    "looked_up",
+    "task_of",
+]
+
+
+def task_of(model: Any) -> Task:
+    """Return the task of a model, fitted or not."""
+    # scikit-learn's tags are what pipelines and searches go by as well.
+    return Classify() if get_tags(model).estimator_type == "classifier" else Describe()

@@ -1,0 +1,194 @@
+"""What a task is: metrics, folds, and models to compare with."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import numpy as np
+
+from hybridmix._estimates import Estimate
+from hybridmix._typing import BoolArray, FloatArray, IntArray
+from hybridmix.data import Table
+
+# With fewer rows, a score says hardly anything.
+FEWEST_ROWS = 10
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A score.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    meaning : str
+        What it measures, in a sentence or two.
+    is_loss : bool, default=False
+        Whether smaller is better.
+    """
+
+    name: str
+    meaning: str
+    is_loss: bool = False
+
+
+class Cases(Protocol):
+    """A fitted model and rows to judge it by.
+
+    Attributes
+    ----------
+    given : estimator
+        The model as it was given: perhaps a search.
+    model : FittedMixture
+        The fitted mixture itself.
+    table : Table
+        The rows, encoded by the model.
+    y : ndarray of shape (n,) or None
+        Labels as they were given.
+    labels : ndarray of shape (n,)
+        Class numbers; -1 where there is no label.
+    n_folds : int
+        Folds to make, if there are rows enough.
+    seed : int
+        Seed of everything that is drawn.
+    """
+
+    @property
+    def given(self) -> Any: ...  # noqa: D102
+    @property
+    def model(self) -> Any: ...  # noqa: D102
+    @property
+    def table(self) -> Table: ...  # noqa: D102
+    @property
+    def y(self) -> np.ndarray | None: ...  # noqa: D102
+    @property
+    def labels(self) -> IntArray: ...  # noqa: D102
+    @property
+    def n_folds(self) -> int: ...  # noqa: D102
+    @property
+    def seed(self) -> int: ...  # noqa: D102
+
+    def part(self, rows: IntArray) -> Any:
+        """Return some rows, as a table of the kind that was given."""
+        ...
+
+
+class Entrant(NamedTuple):
+    """A model that takes part in a cross-validation.
+
+    Attributes
+    ----------
+    name : str
+        Name of the model.
+    X, y : table and labels
+        Rows that take part, as the model takes them.
+    learns_from : ndarray of shape (n,)
+        Which of them it can be trained on.
+    make : callable
+        Returns an unfitted model.
+    """
+
+    name: str
+    X: Any
+    y: np.ndarray | None
+    learns_from: BoolArray
+    make: Callable[[], Any]
+
+
+class Task(ABC):
+    """What a model is for, and so how it is judged.
+
+    Attributes
+    ----------
+    target : {"classes", "none"}
+        What the rows are labelled by.
+    metrics : tuple of Metric
+        Scores, the most telling first.
+    headline : tuple of str
+        Names of those that a summary shows.
+    """
+
+    target: ClassVar[str]
+    metrics: ClassVar[tuple[Metric, ...]]
+    headline: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def groups(self, cases: Cases) -> IntArray:
+        """Return the groups that every fold has its share of; -1 for rows not scored."""
+
+    @abstractmethod
+    def obstacle(self, cases: Cases) -> str | None:
+        """Say why the rows cannot be scored by any model; None if they can be."""
+
+    @abstractmethod
+    def fold_obstacle(self, cases: Cases) -> str | None:
+        """Say why there can be no cross-validation; None if there can be."""
+
+    @abstractmethod
+    def fresh_model(self, cases: Cases) -> Any:
+        """Return an unfitted model with the options of the one that was given."""
+
+    @abstractmethod
+    def baselines(
+        self, cases: Cases, used: IntArray, folds: IntArray
+    ) -> Iterator[Entrant]:
+        """Make other models to compare with, for rows that are dealt into folds."""
+
+    @abstractmethod
+    def outputs(self, cases: Cases, model: Any, X: Any) -> FloatArray:
+        """Return what metrics are computed from, for rows and any model of the task."""
+
+    @abstractmethod
+    def scores(self, labels: IntArray, outputs: FloatArray) -> dict[str, Estimate]:
+        """Return the metrics of some rows by name."""
+
+    def metric(self, name: str) -> Metric:
+        """Return a metric by its name."""
+        return next(metric for metric in self.metrics if metric.name == name)
+
+
+def dealt_folds(
+    groups: IntArray, n_folds: int, generator: np.random.Generator
+) -> IntArray:
+    """Deal out the rows of each group; -1 for rows that are never held out.
+
+    These are rows without a group, and the only row of a group. There are never more
+    folds than rows in the largest group.
+
+    Parameters
+    ----------
+    groups : ndarray of shape (n,)
+        Numbers of the groups, such as classes; -1 for none.
+    n_folds : int
+        Folds to make.
+    generator : numpy.random.Generator
+        Random numbers.
+    """
+    counts = np.bincount(groups[groups >= 0])
+    n_folds = min(n_folds, int(counts.max()))
+    folds = np.full(len(groups), -1)
+    dealt = 0
+    for group in np.flatnonzero(counts > 1):
+        rows = generator.permutation(np.flatnonzero(groups == group))
+        # Going on where the last group ended makes folds of equal size.
+        folds[rows] = (dealt + np.arange(len(rows))) % n_folds
+        dealt += len(rows)
+    return folds
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence warnings about parts of a table.
+
+    A model that is trained again on a fold may miss a category or stop early. Its scores
+    show that, and the user has been warned about the table already.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield

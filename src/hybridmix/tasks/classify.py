@@ -1,0 +1,133 @@
+"""Classification: class probabilities against labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from hybridmix._estimates import Estimate
+from hybridmix._typing import FloatArray, IntArray
+from hybridmix.data import UNLABELLED
+from hybridmix.estimators import HybridMixtureClassifierCV
+from hybridmix.metrics import classification_scores
+from hybridmix.tasks.base import FEWEST_ROWS, Cases, Entrant, Metric, Task
+
+
+class Classify(Task):
+    """Predict the classes of rows."""
+
+    target = "classes"
+    metrics = (
+        Metric("accuracy", "Share of rows whose most probable class is right."),
+        Metric(
+            "balanced accuracy", "The accuracy within each class, averaged over classes."
+        ),
+        Metric(
+            "log loss",
+            "Mean of minus the log probability of the right class. 0 is perfect; being "
+            "certain and wrong costs most, at most 36 for a row, since probabilities "
+            "below 2e\N{MINUS SIGN}16 count as that.",
+            is_loss=True,
+        ),
+        Metric(
+            "ROC AUC",
+            "Probability that a row of a class gets a higher probability of it than a "
+            "row of another class, averaged over classes. 0.5 is chance.",
+        ),
+    )
+    headline = ("accuracy", "log loss")
+
+    def groups(self, cases: Cases) -> IntArray:
+        """Return the classes, so that every fold has its share of each."""
+        return cases.labels
+
+    def obstacle(self, cases: Cases) -> str | None:
+        """Say why predictions cannot be compared with labels."""
+        if cases.y is None:
+            return (
+                "No labels were given, so predictions cannot be compared with anything."
+            )
+        if len(cases.model.classes_) == 1:
+            return "The model knows a single class, so every prediction is the same."
+        n_labelled = int(np.sum(cases.labels != UNLABELLED))
+        if n_labelled < FEWEST_ROWS:
+            return (
+                f"Scores need {FEWEST_ROWS} labelled rows or more; there are "
+                f"{n_labelled} labelled rows."
+            )
+        return None
+
+    def fold_obstacle(self, cases: Cases) -> str | None:
+        """Say why there are too few labels, or not the right ones, for folds."""
+        model = cases.model
+        known = cases.labels[cases.labels != UNLABELLED]
+        counts = np.bincount(known, minlength=len(model.classes_))
+        if np.sum(counts > 1) < 2:
+            return "Cross-validation needs two classes of two rows or more."
+        if not isinstance(model.class_prior, str) and counts.min() == 0:
+            return "The model has fixed class probabilities, but a class has no row here."
+        largest = int(counts.max())
+        kept = largest - -(-largest // min(cases.n_folds, largest))
+        has_too_few = model.calibrate and kept < 2
+        if has_too_few or (model.validation_fraction or 1.0) * kept < 1.0:
+            return (
+                "The classes have too few labelled rows to hold out a fold and also, "
+                "within the other folds, the rows that the options calibrate and "
+                "validation_fraction ask for."
+            )
+        return None
+
+    def fresh_model(self, cases: Cases) -> Any:
+        """Return an unfitted classifier with the options of the one that was given."""
+        from sklearn.base import clone
+
+        model = cases.model
+        fresh = clone(model).set_params(verbose=0)
+        if isinstance(cases.given, HybridMixtureClassifierCV):
+            fresh.set_params(n_steps=model.n_steps * _n_stations(cases.given))
+        if not isinstance(model.init, str):
+            # A fitted model as a start has seen the rows that are to be held out.
+            numbers = map(int, model.n_components_)
+            components = dict(zip(model.classes_.tolist(), numbers, strict=True))
+            fresh.set_params(init="kmeans", n_components=components)
+        if model.random_state is None:
+            fresh.set_params(random_state=cases.seed)
+        return fresh
+
+    def baselines(
+        self, cases: Cases, used: IntArray, folds: IntArray
+    ) -> Iterator[Entrant]:
+        """Make classifiers of scikit-learn, for labelled rows as plain numbers."""
+        from hybridmix.tasks.baselines import baselines, plain_matrix, seen_columns
+
+        matrix = plain_matrix(cases.table, used)
+        is_labelled = cases.labels[used] != UNLABELLED
+        columns = seen_columns(matrix, is_labelled, folds)
+        # Where there is no label, this is some class, which nobody is trained on.
+        y = cases.model.classes_[cases.labels[used]]
+        makers = baselines(
+            cases.table.schema, columns, int(is_labelled.sum()), cases.seed
+        )
+        for name, make in makers.items():
+            yield Entrant(name, matrix, y, is_labelled, make)
+
+    def outputs(self, cases: Cases, model: Any, X: Any) -> FloatArray:
+        """Return probabilities of the classes, (n, C); 0 for those the model lacks."""
+        predicted = model.predict_proba(X)
+        probabilities = np.zeros((len(predicted), len(cases.model.classes_)))
+        places = np.searchsorted(cases.model.classes_, model.classes_)
+        probabilities[:, places] = predicted
+        return probabilities
+
+    def scores(self, labels: IntArray, outputs: FloatArray) -> dict[str, Estimate]:
+        """Return the metrics of some rows by name."""
+        found = classification_scores(labels, outputs)
+        return {metric.name: found[metric.name] for metric in self.metrics}
+
+
+def _n_stations(search: HybridMixtureClassifierCV) -> int:
+    """Return in how many trainings, one upon the other, a search came to its tradeoff."""
+    tried = {params["tradeoff"] for params in search.cv_results_["params"]}
+    return max(sum(0 < t <= search.best_params_["tradeoff"] for t in tried), 1)

@@ -1,0 +1,99 @@
+"""Description: how probable rows are under a density."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from hybridmix._estimates import Estimate
+from hybridmix._typing import FloatArray, IntArray
+from hybridmix.data.columns import label_of
+from hybridmix.estimators import MixtureDensity
+from hybridmix.estimators.base import FittedMixture
+from hybridmix.tasks.base import FEWEST_ROWS, Cases, Entrant, Metric, Task
+
+
+class Describe(Task):
+    """Model the rows themselves: densities, imputers and outlier detectors."""
+
+    target = "none"
+    metrics = (
+        Metric(
+            "mean log density",
+            "Mean over the rows, in the units of the table. Models can be compared by it "
+            "on the same rows: the higher, the better they know such rows.",
+        ),
+    )
+    headline = ("mean log density",)
+
+    def groups(self, cases: Cases) -> IntArray:
+        """Return one group of all rows."""
+        return np.zeros(cases.table.n_rows, dtype=np.intp)
+
+    def obstacle(self, cases: Cases) -> str | None:
+        """Say whether there are too few rows."""
+        n_rows = cases.table.n_rows
+        if n_rows < FEWEST_ROWS:
+            return f"Scores need {FEWEST_ROWS} rows or more; there are {n_rows} rows."
+        return None
+
+    def fold_obstacle(self, cases: Cases) -> str | None:
+        """Say which column has too few values to hold some of them out."""
+        table, schema = cases.table, cases.table.schema
+        for positions, is_there in (
+            (schema.real, ~np.isnan(table.real)),
+            (schema.categorical, table.codes >= 0),
+        ):
+            for column, n_values in zip(positions, is_there.sum(axis=0), strict=True):
+                # Densities of models that lack a column cannot be compared with others.
+                if n_values < FEWEST_ROWS:
+                    return (
+                        f"Cross-validation needs {FEWEST_ROWS} values or more in each "
+                        f"column; {label_of(schema.names, column)} has {n_values}."
+                    )
+        return None
+
+    def fresh_model(self, cases: Cases) -> Any:
+        """Return an unfitted density with the options of the model that was given."""
+        model = cases.model
+        # All models of this task have these options, and a density needs no others: the
+        # threshold of a detector and the draws of an imputer say nothing of its rows.
+        options = {
+            name: value
+            for name, value in model.get_params(deep=False).items()
+            if name in MixtureDensity().get_params(deep=False)
+        }
+        fresh = MixtureDensity(**options).set_params(verbose=0)
+        if isinstance(model.init, FittedMixture):
+            # A fitted model as a start has seen the rows that are to be held out.
+            fresh.set_params(init="kmeans", n_components=int(model.n_components_))
+        if model.random_state is None:
+            fresh.set_params(random_state=cases.seed)
+        return fresh
+
+    def baselines(
+        self, cases: Cases, used: IntArray, folds: IntArray
+    ) -> Iterator[Entrant]:
+        """Make a density that knows nothing of how columns depend on each other."""
+        categorical = list(cases.table.schema.categorical) or None
+
+        def independent() -> MixtureDensity:
+            return MixtureDensity(
+                1, covariance_type="diag", categorical_features=categorical
+            )
+
+        everyone = np.ones(len(used), dtype=bool)
+        yield Entrant(
+            "independent columns", cases.part(used), None, everyone, independent
+        )
+
+    def outputs(self, cases: Cases, model: Any, X: Any) -> FloatArray:
+        """Return log densities, (n,)."""
+        # The score of an outlier detector is its typicality.
+        return FittedMixture.score_samples(model, X)
+
+    def scores(self, labels: IntArray, outputs: FloatArray) -> dict[str, Estimate]:
+        """Return the mean log density."""
+        return {"mean log density": Estimate.of_values(outputs)}

@@ -1,0 +1,107 @@
+"""Whether a model was trained on the rows that it is judged by, in words."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+from hybridmix._typing import IntArray
+from hybridmix.data.fingerprint import Fingerprint, Origin, Overlap
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where the rows of a table come from, as far as a model can know.
+
+    Attributes
+    ----------
+    fingerprint : Fingerprint or None
+        Of the training rows; None for a model that has none.
+    overlap : Overlap
+        How many rows of the table were among them.
+    """
+
+    fingerprint: Fingerprint | None
+    overlap: Overlap
+
+    @property
+    def origin(self) -> Origin:
+        """Whether the model has seen the rows."""
+        if self.fingerprint is None:
+            return Origin.UNKNOWN
+        return self.fingerprint.origin(self.overlap)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether each single row is known to have been in training or not."""
+        return self.overlap.n_judged == self.overlap.n_rows
+
+    @property
+    def sentence(self) -> str:
+        """What is known about the rows."""
+        n_rows, n_seen = self.overlap.n_rows, self.overlap.n_seen
+        if self.origin == Origin.UNKNOWN:
+            return self._why_unknown()
+        if self.origin == Origin.SEEN:
+            how = "" if self.is_exact else f", to judge by a sample of {self._sample}"
+            return f"The model was trained on these {n_rows:,} rows{how}."
+        if self.origin == Origin.MIXED:
+            share = n_seen / self.overlap.n_judged
+            how = f"{n_seen:,}" if self.is_exact else f"About {share:.0%}"
+            by = "" if self.is_exact else f", to judge by a sample of {self._sample}"
+            return f"{how} of these {n_rows:,} rows were in the training table{by}."
+        if n_seen:
+            return (
+                f"The model was not trained on these {n_rows:,} rows. Some of them have "
+                "the same values as training rows, but no more of them than training "
+                "rows repeat each other."
+            )
+        how = "" if self.is_exact else f", to judge by a sample of {self._sample}"
+        return f"The model was not trained on any of these {n_rows:,} rows{how}."
+
+    @property
+    def _sample(self) -> str:
+        return f"{self.overlap.n_judged:,}"
+
+    def _why_unknown(self) -> str:
+        unknown = "It is not known whether the model was trained on these rows"
+        if self.fingerprint is None:
+            return (
+                f"{unknown}: it has no fingerprint of its training rows. Models from "
+                "files of version 0.1 have none, nor do marginals."
+            )
+        if self.overlap.n_seen and self.overlap.n_seen == self.overlap.n_judged:
+            return (
+                f"{unknown}: new rows would have the same values by chance, as the "
+                "training rows repeat each other."
+            )
+        return (
+            f"{unknown}: they are too few to compare with the "
+            f"{self.fingerprint.n_rows:,} training rows, of which a model keeps a sample."
+        )
+
+
+def looked_up(model: Any, X: Any) -> IntArray | None:
+    """Look for rows in the training table of a fitted model.
+
+    Parameters
+    ----------
+    model : FittedMixture
+        A fitted model.
+    X : array-like or data frame of shape (n, d)
+        Rows.
+
+    Returns
+    -------
+    found : ndarray of shape (n,) or None
+        What `Fingerprint.look_up` says about each row; None if the model is from an old
+        file and has no fingerprint.
+    """
+    fingerprint = getattr(model, "fingerprint_", None)
+    if fingerprint is None:
+        return None
+    with warnings.catch_warnings():
+        # Whoever predicts these rows has been warned about unknown categories.
+        warnings.simplefilter("ignore", UserWarning)
+        return fingerprint.look_up(model._encode(X))
