@@ -126,7 +126,7 @@ def test_number_of_factors_by_likelihood_and_by_variance(rate):
 
 
 def test_number_of_factors_of_tiny_tables():
-    for shape in ((1, 5), (2, 5), (3, 1), (7, 2)):
+    for shape in ((1, 5), (2, 5), (3, 1), (7, 2), (5, 90), (36, 90), (80, 90)):
         X = np.random.default_rng(0).normal(size=shape)
         assert 1 <= chosen_n_factors(rows_of(X), np.ones(shape[0]), 1e-6) <= shape[1]
 

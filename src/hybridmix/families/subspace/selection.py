@@ -21,9 +21,9 @@ from hybridmix.families.subspace.principal import (
 _FEW_COLUMNS = 16
 # Numbers of factors that are tried, if their number is not given.
 _CANDIDATES = (1, 2, 4, 8, 16, 32, 64)
-# Rows with holes take EM for every candidate: they are fewer, and trials end when this
-# many candidates in a row were no better.
-_MOST_ROWS, _PATIENCE = 1000, 2
+# Rows with holes take EM for every candidate: a part of them has to do, and more factors
+# than this are tried only while they improve.
+_MOST_ROWS, _CHEAP = 1000, 16
 # One of this many rows is held out.
 _FOLDS = 5
 
@@ -54,8 +54,7 @@ def chosen_n_factors(
         return _n_explaining(rows, weights, floor, explained)
     if d <= _FEW_COLUMNS and d < rows.n_rows:
         return d
-    most = max(1, min(d - 1, rows.n_rows - 1, _CANDIDATES[-1]))
-    return _most_likely_n_factors(rows, weights, floor, most)
+    return _most_likely_n_factors(rows, weights, floor)
 
 
 def _n_explaining(rows: Rows, weights: FloatArray, floor: float, explained: float) -> int:
@@ -80,29 +79,27 @@ def _filled_by_factors(
     return family.impute(rows, standard, np.ones((1, rows.n_rows))), weights
 
 
-def _most_likely_n_factors(
-    rows: Rows, weights: FloatArray, floor: float, most: int
-) -> int:
+def _most_likely_n_factors(rows: Rows, weights: FloatArray, floor: float) -> int:
     if rows.observed is not None:
         rows, weights = sampled(rows, weights, _MOST_ROWS)
     is_held = np.arange(rows.n_rows) % _FOLDS == _FOLDS - 1
     rest, held = rows[np.flatnonzero(~is_held)], rows[np.flatnonzero(is_held)]
     if held.n_rows == 0:
         return 1
+    most = max(1, min(len(rows.real) - 1, rest.n_rows - 1, _CANDIDATES[-1]))
     whole = None
     if rest.observed is None:
         whole = spectrum(rest.real, weights[~is_held], most)
-    best, best_value, n_worse = 1, -np.inf, 0
+    best, best_value = 1, -np.inf
     for q in (q for q in _CANDIDATES if q <= most):
         if whole is not None:
             subspace = whole.subspace(q, floor, equal_noise=True)
         else:
             subspace = principal_subspace(rest, weights[~is_held], q, floor)
         value = _log_likelihood(subspace, held, weights[is_held])
-        n_worse += 1
         if value > best_value:
-            best, best_value, n_worse = q, value, 0
-        if whole is None and n_worse == _PATIENCE:
+            best, best_value = q, value
+        elif whole is None and q >= _CHEAP:
             break
     return best
 
