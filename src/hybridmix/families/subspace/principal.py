@@ -14,13 +14,13 @@ from hybridmix.data.rows import Rows
 from hybridmix.families.moments import FullStatistics
 from hybridmix.families.prior import VariancePrior
 from hybridmix.families.subspace.distinct import distinct_rows
-from hybridmix.families.subspace.family import SubspaceGaussian, weights_of
+from hybridmix.families.subspace.family import SubspaceGaussian
 from hybridmix.families.subspace.parameters import (
     LoadingStatistics,
     Subspace,
     SubspaceParameters,
 )
-from hybridmix.families.subspace.projections import group_latent_rows
+from hybridmix.families.subspace.projections import group_latent_rows, weights_of
 
 # Noise of columns of their own is drawn to the mean of all columns by this share.
 _COMMON_NOISE = 0.1
