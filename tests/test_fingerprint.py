@@ -186,7 +186,7 @@ def test_models_keep_it_and_files_keep_it(tmp_path):
         hybridmix.save(model, tmp_path / "model.hmx")
         loaded = hybridmix.load(tmp_path / "model.hmx")
         assert_same(loaded.fingerprint_, model.fingerprint_)
-        table = model.schema_.encode(read_table(model, frame, schema=model.schema_))
+        table = model.schema_.encode(read_table(model, frame))
         assert np.all(loaded.fingerprint_.look_up(table) == SEEN)
     weighted = MixtureDensity().fit(frame, sample_weight=weights)
     assert weighted.fingerprint_.n_rows == 150

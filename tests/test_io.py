@@ -546,7 +546,7 @@ def test_members_that_are_larger_than_they_claim(name, saved):
     ("where", "shape"),
     [
         ((*MODEL, "log_mixing"), (3,)),
-        ((*MODEL, "log_prior"), (2,)),
+        ((*MODEL, "log_class_prior"), (2,)),
         ((*SCHEMA, "centre"), (4,)),
         ((*SCHEMA, "scale"), (2,)),
         ((*FACTORS, 0, "record", "fields", "means"), (3, 2)),

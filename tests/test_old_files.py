@@ -82,7 +82,7 @@ def test_old_files_keep_what_is_next_to_the_model():
 @pytest.mark.parametrize(
     ("known", "expected"),
     [
-        (["learn_class_prior"], {"learn_class_prior": 1}),
+        ([], {}),
         (["learn_prior", "verbose"], {"learn_prior": 1, "verbose": 2}),
         (["learn_prior"], {"learn_prior": 1}),
     ],

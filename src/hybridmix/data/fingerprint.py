@@ -21,6 +21,8 @@ import numpy.typing as npt
 
 from hybridmix._chunks import row_chunks
 from hybridmix._registered import registered
+from hybridmix._registered import registered
+from hybridmix._require import require, require_whole
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data.schema import Schema
 from hybridmix.data.table import Table
@@ -80,6 +82,7 @@ class Overlap:
 
 
 @registered
+@registered
 @dataclass(frozen=True, eq=False)
 class Fingerprint:
     """The smallest hashes of the distinct rows of a table.
@@ -100,6 +103,17 @@ class Fingerprint:
     hashes: Hashes
     counts: IntArray
     n_rows: int
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless these are counted hashes in ascending order."""
+        for name, kind in (("hashes", np.uint64), ("counts", np.int64)):
+            array = getattr(self, name)
+            is_array = isinstance(array, np.ndarray) and array.dtype == kind
+            require(is_array and array.ndim == 1, f"{name} of the fingerprint is odd")
+        same = len(self.hashes) == len(self.counts) <= SIZE
+        require(same, "hashes and counts of the fingerprint differ in number")
+        require(np.all(self.hashes[1:] > self.hashes[:-1]), "hashes are not in order")
+        require_whole("rows of the fingerprint", (self.n_rows,))
 
     @classmethod
     def of(cls, table: Table, weights: FloatArray | None = None) -> Fingerprint:

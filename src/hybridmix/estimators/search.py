@@ -235,10 +235,10 @@ class HybridMixtureClassifierCV(MixtureClassifier):
 
     def check_consistent(self) -> None:
         """Raise ValueError unless it has a best model."""
-        super().check_consistent()
+        check_is_fitted(self, list(self.fitted_attributes))
         best = self.best_estimator_
         require_instance("best_estimator_", best, HybridMixtureClassifier)
-        check_is_fitted(best, list(best.fitted_attributes))
+        best.check_consistent()
         require_instance("cv_results_", self.cv_results_, dict)
 
     def restore_unsaved(self) -> None:
