@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Number
 from typing import Any, Protocol
 
 import numpy as np
 
 from hybridmix._typing import FloatArray
 from hybridmix.data.cells import (
-    are_categories,
+    are_numbers,
     is_missing,
     label_of,
     numbers_in,
@@ -87,7 +88,14 @@ class ArrayColumns:
     def is_categorical(self, column: int) -> bool:
         kind = self._array.dtype.kind
         if kind == "O":
-            return are_categories(self._array[:, column].tolist(), f"column {column}")
+            values = self.values(column)
+            for value in values:
+                if not isinstance(value, Number | str | bytes | np.bool_ | None):
+                    raise TypeError(
+                        f"Column {column} holds a {type(value).__name__}: argument must "
+                        "be a string or a number."
+                    )
+            return not are_numbers(values)
         if kind in "mM" and not np.isnat(self._array[:, column]).all():
             raise refused_type(f"column {column}", self._array.dtype)
         return kind in "bUS"

@@ -14,7 +14,7 @@ import numpy as np
 
 from hybridmix._typing import FloatArray
 from hybridmix.data.cells import (
-    are_categories,
+    are_numbers,
     is_missing,
     label_of,
     number_of,
@@ -97,7 +97,7 @@ class FrameColumns:
         if dtype.is_numeric():
             return False
         if dtype == nw.Object:
-            return are_categories(self._series(column).to_list(), self._label(column))
+            return not are_numbers(self._series(column).to_list())
         if dtype in (nw.Categorical, nw.Enum, nw.String, nw.Boolean):
             return True
         if self._series(column).is_null().all():

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hybridmix._typing import BoolArray, FloatArray
-from hybridmix.data.cells import label_of, listed, number_of
+from hybridmix.data.cells import distinct, label_of, listed, number_of
 from hybridmix.data.columns import Columns, NewColumn, build_table
 from hybridmix.data.rows import MISSING_CODE, Rows
 from hybridmix.data.summaries import TableSummary, check_finite, relative_weights
@@ -347,12 +347,7 @@ def _lookup(
 ) -> tuple[dict[Any, int], set[Any]]:
     """Return the number of each category, and values that are none of them."""
     lookup = {value: number for number, value in enumerate(categories)}
-    try:
-        strangers = set(values) - lookup.keys() - {None}
-    except TypeError as error:
-        raise TypeError(
-            f"The {label} holds what cannot be a category: {error}."
-        ) from None
+    strangers = distinct(values, label) - lookup.keys()
     if not strangers:
         return lookup, strangers
     # Text that spells a number stands for it, and numbers stand for such text.
