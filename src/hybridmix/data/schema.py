@@ -194,7 +194,7 @@ class Schema:
         real = columns.real(self.real)
         return Table(self, real, codes, check_finite(real, self.names, self.real))
 
-    def decode(self, rows: Rows) -> Any:
+    def decode(self, rows: Rows) -> object:
         """Turn complete encoded rows into a table like the one of training."""
         columns: list[NewColumn] = [
             [None] * rows.n_rows if name in _WITHOUT_NAN else np.full(rows.n_rows, np.nan)
@@ -335,16 +335,16 @@ def _chosen_scale(scale: FloatArray, is_constant: BoolArray, scaling: str) -> Fl
     return np.full_like(scale, max(common, np.finfo(float).smallest_subnormal))
 
 
-def _sorted(values: frozenset[Any]) -> tuple[Any, ...]:
+def _sorted(values: frozenset[object]) -> tuple[object, ...]:
     try:
-        return tuple(sorted(values))
+        return tuple(sorted(values))  # type: ignore[type-var]
     except TypeError:
         return tuple(sorted(values, key=lambda v: (type(v).__name__, str(v))))
 
 
 def _lookup(
-    values: list[Any], categories: tuple[Any, ...], label: str
-) -> tuple[dict[Any, int], set[Any]]:
+    values: list[object], categories: tuple[object, ...], label: str
+) -> tuple[dict[object, int], set[object]]:
     """Return the number of each category, and values that are none of them."""
     lookup = {value: number for number, value in enumerate(categories)}
     strangers = distinct(values, label) - lookup.keys()

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any
 
 import numpy as np
 
@@ -144,7 +143,7 @@ class TableSummary:
     """
 
     real: RealSummary
-    categories: tuple[frozenset[Any], ...]
+    categories: tuple[frozenset[object], ...]
 
     @classmethod
     def of(
@@ -226,7 +225,9 @@ def _quotient(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
     return np.divide(numerator, denominator, out=zeros, where=denominator > 0.0)
 
 
-def _seen(values: list[Any], weights: FloatArray | None, label: str) -> frozenset[Any]:
+def _seen(
+    values: list[object], weights: FloatArray | None, label: str
+) -> frozenset[object]:
     """Return the distinct values; those of weightless rows do not count."""
     if weights is not None:
         values = [v for v, weight in zip(values, weights, strict=True) if weight > 0.0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.utils.validation import validate_data
@@ -64,7 +64,9 @@ class Table:
         return np.asarray(observed @ log_scale, dtype=np.float64)
 
 
-def read_training_table(estimator: Any, X: Any) -> tuple[Columns, dict[str, Any]]:
+def read_training_table(
+    estimator: object, X: object
+) -> tuple[Columns, dict[str, object]]:
     """Check a training table as scikit-learn does, and leave the estimator alone.
 
     Parameters
@@ -90,7 +92,7 @@ def read_training_table(estimator: Any, X: Any) -> tuple[Columns, dict[str, Any]
     return columns, attributes
 
 
-def read_table(estimator: Any, X: Any, *, schema: Schema | None = None) -> Columns:
+def read_table(estimator: object, X: object, *, schema: Schema | None = None) -> Columns:
     """Check a table against the one of training, as scikit-learn does, and wrap it.
 
     Parameters
@@ -105,7 +107,7 @@ def read_table(estimator: Any, X: Any, *, schema: Schema | None = None) -> Colum
     return _validated(estimator, X, reset=schema is None)
 
 
-def _validated(estimator: Any, X: Any, *, reset: bool) -> Columns:
+def _validated(estimator: object, X: object, *, reset: bool) -> Columns:
     """Run scikit-learn's checks of a table, which set or compare attributes."""
     frame = as_frame(X)
     if frame is not None:
