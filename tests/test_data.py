@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from hybridmix import HybridMixtureClassifier, MixtureDensity, MixtureImputer
-from hybridmix.data import Dataset, Schema, encode_labels, read_training_table
+from hybridmix.data import Dataset, Rows, Schema, encode_labels, read_training_table
 from hybridmix.data.columns import read_columns
 from hybridmix.data.rows import pattern_numbers
 
@@ -322,6 +322,8 @@ def test_distinct_rows_are_counted_up_to_what_is_enough():
     rows = learn(X)[1][:]
     assert rows.n_distinct(2) == 2
     assert rows.n_distinct(5) == 3
+    zeros = Rows(np.array([[0.0, -0.0, 1.0]]), None, np.zeros((0, 3), np.int32))
+    assert zeros.n_distinct(3) == 2
 
 
 # Coming back ---------------------------------------------------------------------------

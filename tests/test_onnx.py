@@ -63,7 +63,9 @@ def assert_agrees(model, X, dtype="float64", tol=1e-10):
 def test_classifiers_agree(load, covariance_type):
     X, y = load(return_X_y=True)
     sizes = {0: 1, 1: 3, 2: 2}
-    model = classifier(covariance_type=covariance_type, n_components=sizes).fit(X, y)
+    model = classifier(
+        covariance_type=covariance_type, n_components=sizes, n_factors=2
+    ).fit(X, y)
     for table in (X, with_holes(X)):
         assert_agrees(model, table, "float64", 1e-10)
         assert_agrees(model, table, "float32", 1e-6)

@@ -105,12 +105,20 @@ def refused_change(label: str, dtype: object) -> TypeError:
     )
 
 
-def are_categories(values: Sequence[object], label: str) -> bool:
-    """Return whether cells of mixed types are categories; all numbers are not.
+def are_numbers(values: Iterable[object]) -> bool:
+    """Return whether all cells that are not missing are numbers; booleans are not."""
+    return all(
+        is_missing(value) or (isinstance(value, Number) and not isinstance(value, bool))
+        for value in values
+    )
+
+
+def distinct(values: Iterable[object], label: str) -> set[object]:
+    """Return the distinct values of a categorical column, without None.
 
     Parameters
     ----------
-    values : sequence of length n
+    values : iterable of length n
         The cells.
     label : str
         Names the column in the error.
@@ -118,13 +126,12 @@ def are_categories(values: Sequence[object], label: str) -> bool:
     Raises
     ------
     TypeError
-        If a cell is neither a number nor text nor a boolean.
+        If a cell is a list or something else that cannot be compared.
     """
-    seen = [value for value in values if not is_missing(value)]
-    for value in seen:
-        if not isinstance(value, Number | str | bytes | np.bool_):
-            raise TypeError(
-                f"The {label} holds a {type(value).__name__}: argument must be a string "
-                "or a number."
-            )
-    return any(not isinstance(v, Number) or isinstance(v, bool) for v in seen)
+    try:
+        return set(values) - {None}
+    except TypeError as error:
+        raise TypeError(
+            f"The {label} holds what cannot be a category ({error}). Convert it to text "
+            "or numbers, or drop the column."
+        ) from None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Number
 from typing import Any, Protocol
 
 import numpy as np
 
 from hybridmix._typing import FloatArray
 from hybridmix.data.cells import (
-    are_categories,
+    are_numbers,
     is_missing,
     label_of,
     numbers_in,
@@ -51,7 +52,7 @@ class Columns(Protocol):
         """
         ...
 
-    def values(self, column: int) -> list[Any]:
+    def values(self, column: int) -> list[object]:
         """Return the values of a categorical column, None where missing."""
         ...
 
@@ -59,7 +60,7 @@ class Columns(Protocol):
         """Return a word for the type of a column, which `build_table` understands."""
         ...
 
-    def replaced(self, columns: Mapping[int, NewColumn]) -> Any:
+    def replaced(self, columns: Mapping[int, NewColumn]) -> object:
         """Return a copy of the table with some columns replaced.
 
         A float array replaces a real column, a list of values a categorical one.
@@ -67,7 +68,7 @@ class Columns(Protocol):
         ...
 
 
-def read_columns(X: Any) -> Columns:
+def read_columns(X: object) -> Columns:
     """Wrap an array or a data frame."""
     if isinstance(X, np.ndarray):
         return ArrayColumns(X)
@@ -87,7 +88,14 @@ class ArrayColumns:
     def is_categorical(self, column: int) -> bool:
         kind = self._array.dtype.kind
         if kind == "O":
-            return are_categories(self._array[:, column].tolist(), f"column {column}")
+            values = self.values(column)
+            for value in values:
+                if not isinstance(value, Number | str | bytes | np.bool_ | None):
+                    raise TypeError(
+                        f"Column {column} holds a {type(value).__name__}: argument must "
+                        "be a string or a number."
+                    )
+            return not are_numbers(values)
         if kind in "mM" and not np.isnat(self._array[:, column]).all():
             raise refused_type(f"column {column}", self._array.dtype)
         return kind in "bUS"
@@ -109,7 +117,7 @@ class ArrayColumns:
                 raise refused_change(label, cells.dtype)
         return result
 
-    def values(self, column: int) -> list[Any]:
+    def values(self, column: int) -> list[object]:
         return [None if is_missing(v) else v for v in self._array[:, column].tolist()]
 
     def dtype_name(self, column: int) -> str:
@@ -138,8 +146,8 @@ def build_table(
     names: tuple[str, ...] | None,
     dtype_names: tuple[str, ...],
     columns: list[NewColumn],
-    categories: Mapping[int, tuple[Any, ...]],
-) -> Any:
+    categories: Mapping[int, tuple[object, ...]],
+) -> object:
     """Make a table of the kind that a model was trained on.
 
     Parameters
@@ -158,8 +166,9 @@ def build_table(
     """
     if names is not None:
         return build_frame(container, names, dtype_names, columns, categories)
-    if all(isinstance(column, np.ndarray) for column in columns):
-        return np.column_stack(columns)
+    real = [column for column in columns if isinstance(column, np.ndarray)]
+    if len(real) == len(columns):
+        return np.column_stack(real)
     result = np.empty((len(columns[0]), len(columns)), dtype=object)
     for position, column in enumerate(columns):
         result[:, position] = column

@@ -14,7 +14,7 @@ import numpy as np
 
 from hybridmix._typing import FloatArray
 from hybridmix.data.cells import (
-    are_categories,
+    are_numbers,
     is_missing,
     label_of,
     number_of,
@@ -27,10 +27,13 @@ if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
     from narwhals.stable.v2.dtypes import DType
 
-NewColumn = FloatArray | list[Any]
+    Frame = nw.DataFrame[Any]
+    Series = nw.Series[Any]
+
+NewColumn = FloatArray | list[object]
 
 
-def as_frame(X: Any, name: str = "X") -> nw.DataFrame[Any] | None:
+def as_frame(X: object, name: str = "X") -> Frame | None:
     """Return a narwhals frame around a pandas or polars frame; None for other input.
 
     Parameters
@@ -58,7 +61,7 @@ def as_frame(X: Any, name: str = "X") -> nw.DataFrame[Any] | None:
 class FrameColumns:
     """Columns of a pandas or polars data frame."""
 
-    def __init__(self, X: Any) -> None:
+    def __init__(self, X: object) -> None:
         frame = as_frame(X)
         if frame is None:
             raise TypeError(f"Expected an array or a data frame, got {type(X).__name__}.")
@@ -75,7 +78,7 @@ class FrameColumns:
             return list(self._frame.schema.values())
         # Few types stand for many columns, but an object may be anything.
         native = self._frame.to_native().dtypes.tolist()
-        found: dict[Any, DType] = {}
+        found: dict[object, DType] = {}
         for column, dtype in enumerate(native):
             if dtype != "object" and dtype not in found:
                 found[dtype] = self._series(column).dtype
@@ -84,7 +87,7 @@ class FrameColumns:
             for column, dtype in enumerate(native)
         ]
 
-    def _series(self, column: int) -> nw.Series[Any]:
+    def _series(self, column: int) -> Series:
         return self._frame.get_column(self._names[column])
 
     def _label(self, column: int) -> str:
@@ -97,7 +100,7 @@ class FrameColumns:
         if dtype.is_numeric():
             return False
         if dtype == nw.Object:
-            return are_categories(self._series(column).to_list(), self._label(column))
+            return not are_numbers(self._series(column).to_list())
         if dtype in (nw.Categorical, nw.Enum, nw.String, nw.Boolean):
             return True
         if self._series(column).is_null().all():
@@ -134,7 +137,7 @@ class FrameColumns:
             return numbers_in(self.values(column), self._label(column))
         raise refused_change(self._label(column), dtype)
 
-    def values(self, column: int) -> list[Any]:
+    def values(self, column: int) -> list[object]:
         import narwhals.stable.v2 as nw
 
         series = self._series(column)
@@ -151,7 +154,7 @@ class FrameColumns:
         dtype = self._dtypes[column]
         return "Categorical" if dtype == nw.Enum else str(dtype)
 
-    def replaced(self, columns: Mapping[int, NewColumn]) -> Any:
+    def replaced(self, columns: Mapping[int, NewColumn]) -> object:
         import narwhals.stable.v2 as nw
 
         if not columns:
@@ -165,7 +168,7 @@ class FrameColumns:
         joined = nw.concat(parts, how="horizontal")
         return joined[:, np.argsort([*categories, *numbers, *kept]).tolist()].to_native()
 
-    def _number_frame(self, columns: Mapping[int, FloatArray]) -> nw.DataFrame[Any]:
+    def _number_frame(self, columns: Mapping[int, FloatArray]) -> Frame:
         """Return new real columns as a frame with the index of the table."""
         import narwhals.stable.v2 as nw
 
@@ -178,7 +181,7 @@ class FrameColumns:
         )
         return nw.from_native(native, eager_only=True)
 
-    def _category_series(self, column: int, values: list[Any]) -> nw.Series[Any]:
+    def _category_series(self, column: int, values: list[object]) -> Series:
         """Return new categories as a series, of the type of the column if possible."""
         import narwhals.stable.v2 as nw
 
@@ -198,17 +201,17 @@ class FrameColumns:
                 native = native.astype(source.dtype)
             return nw.from_native(native, series_only=True)
         if isinstance(dtype, nw.Enum):
-            extra = sorted(set(values) - set(dtype.categories))
-            return new.cast(nw.Enum([*dtype.categories, *extra]))
+            added = sorted({str(value) for value in values} - set(dtype.categories))
+            return new.cast(nw.Enum([*dtype.categories, *added]))
         return new if dtype.is_numeric() else new.cast(dtype)
 
 
-def _of_one_kind(values: list[Any], as_numbers: bool) -> list[Any]:
+def _of_one_kind(values: list[object], as_numbers: bool) -> list[object]:
     """Turn categories that mix text and numbers into numbers, if they can be, or text."""
     is_text = [isinstance(value, str) for value in values]
     if not any(is_text) or all(is_text):
         return values
-    numbers = [number_of(value) for value in values]
+    numbers: list[object] = [number_of(value) for value in values]
     if as_numbers and None not in numbers:
         return numbers
     return [str(value) for value in values]
@@ -219,27 +222,26 @@ def build_frame(
     names: tuple[str, ...],
     dtype_names: tuple[str, ...],
     columns: list[NewColumn],
-    categories: Mapping[int, tuple[Any, ...]],
-) -> Any:
+    categories: Mapping[int, tuple[object, ...]],
+) -> object:
     """Make a data frame; the parameters are those of `build_table`."""
     import narwhals.stable.v2 as nw
 
-    numbers = [j for j, column in enumerate(columns) if isinstance(column, np.ndarray)]
-    others = [j for j, column in enumerate(columns) if not isinstance(column, np.ndarray)]
+    numbers = {j: v for j, v in enumerate(columns) if isinstance(v, np.ndarray)}
     frames = []
     if numbers:
-        matrix = np.column_stack([columns[j] for j in numbers])
+        matrix = np.column_stack(list(numbers.values()))
         own = [names[j] for j in numbers]
         frames.append(nw.from_numpy(matrix, own, backend=container))
-    for j in others:
+    for j in (j for j in range(len(columns)) if j not in numbers):
         new = nw.new_series(names[j], columns[j], backend=container)
         frames.append(_as_in_training(new, dtype_names[j], categories.get(j)).to_frame())
     return nw.concat(frames, how="horizontal").select(list(names)).to_native()
 
 
 def _as_in_training(
-    series: nw.Series[Any], dtype_name: str, categories: tuple[Any, ...] | None
-) -> nw.Series[Any]:
+    series: Series, dtype_name: str, categories: tuple[object, ...] | None
+) -> Series:
     """Give new categories the type of the column; None: no category is known."""
     import narwhals.stable.v2 as nw
 

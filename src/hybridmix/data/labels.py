@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
@@ -14,7 +13,7 @@ from hybridmix.data.columns import as_frame, is_missing
 from hybridmix.data.rows import UNLABELLED
 
 
-def encode_labels(y: Any, unlabelled: Any = -1) -> tuple[np.ndarray, IntArray]:
+def encode_labels(y: object, unlabelled: object = -1) -> tuple[np.ndarray, IntArray]:
     """Give the classes numbers.
 
     Parameters
@@ -60,7 +59,7 @@ def encode_labels(y: Any, unlabelled: Any = -1) -> tuple[np.ndarray, IntArray]:
     return classes, result
 
 
-def number_labels(y: Any, classes: np.ndarray, unlabelled: Any = -1) -> IntArray:
+def number_labels(y: object, classes: np.ndarray, unlabelled: object = -1) -> IntArray:
     """Return the class numbers of labels that must be among known classes."""
     labels = as_labels(y)
     numbers = {label: number for number, label in enumerate(classes.tolist())}
@@ -106,7 +105,7 @@ def _kind_of(label: object) -> str:
     return next((kind.__name__ for kind in (str, bytes) if isinstance(label, kind)), "")
 
 
-def as_labels(y: Any) -> np.ndarray:
+def as_labels(y: object) -> np.ndarray:
     """Make an array of labels that are what they were."""
     as_frame(y, "y")  # refuses lazy tables
     if isinstance(y, list | tuple) and any(isinstance(value, str | bytes) for value in y):
@@ -118,7 +117,7 @@ def as_labels(y: Any) -> np.ndarray:
     return column_or_1d(y, warn=True, dtype=None)
 
 
-def _unlabelled_rows(labels: np.ndarray, unlabelled: Any) -> BoolArray:
+def _unlabelled_rows(labels: np.ndarray, unlabelled: object) -> BoolArray:
     if labels.dtype.kind == "O":
         missing = np.array([is_missing(v) for v in labels], dtype=bool)
     elif labels.dtype.kind == "f":

@@ -13,7 +13,7 @@ import numpy as np
 from hybridmix._registered import registered
 from hybridmix._require import require, require_array, require_whole
 from hybridmix._typing import BoolArray, FloatArray
-from hybridmix.data.cells import label_of, listed, number_of
+from hybridmix.data.cells import distinct, label_of, listed, number_of
 from hybridmix.data.columns import Columns, NewColumn, build_table
 from hybridmix.data.rows import MISSING_CODE, Rows
 from hybridmix.data.summaries import TableSummary, check_finite, relative_weights
@@ -213,7 +213,7 @@ class Schema:
         real = columns.real(self.real)
         return Table(self, real, codes, check_finite(real, self.names, self.real))
 
-    def decode(self, rows: Rows) -> Any:
+    def decode(self, rows: Rows) -> object:
         """Turn complete encoded rows into a table like the one of training."""
         columns: list[NewColumn] = [
             [None] * rows.n_rows if name in _WITHOUT_NAN else np.full(rows.n_rows, np.nan)
@@ -354,24 +354,19 @@ def _chosen_scale(scale: FloatArray, is_constant: BoolArray, scaling: str) -> Fl
     return np.full_like(scale, max(common, np.finfo(float).smallest_subnormal))
 
 
-def _sorted(values: frozenset[Any]) -> tuple[Any, ...]:
+def _sorted(values: frozenset[object]) -> tuple[object, ...]:
     try:
-        return tuple(sorted(values))
+        return tuple(sorted(values))  # type: ignore[type-var]
     except TypeError:
         return tuple(sorted(values, key=lambda v: (type(v).__name__, str(v))))
 
 
 def _lookup(
-    values: list[Any], categories: tuple[Any, ...], label: str
-) -> tuple[dict[Any, int], set[Any]]:
+    values: list[object], categories: tuple[object, ...], label: str
+) -> tuple[dict[object, int], set[object]]:
     """Return the number of each category, and values that are none of them."""
     lookup = {value: number for number, value in enumerate(categories)}
-    try:
-        strangers = set(values) - lookup.keys() - {None}
-    except TypeError as error:
-        raise TypeError(
-            f"The {label} holds what cannot be a category: {error}."
-        ) from None
+    strangers = distinct(values, label) - lookup.keys()
     if not strangers:
         return lookup, strangers
     # Text that spells a number stands for it, and numbers stand for such text.

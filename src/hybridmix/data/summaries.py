@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any
 
 import numpy as np
 
 from hybridmix._chunks import row_chunks
 from hybridmix._typing import BoolArray, FloatArray, IntArray
-from hybridmix.data.cells import label_of
+from hybridmix.data.cells import distinct, label_of
 from hybridmix.data.columns import Columns
 
 # Rows of less weight beside the heaviest one are taken to have this weight. It is far
@@ -144,7 +143,7 @@ class TableSummary:
     """
 
     real: RealSummary
-    categories: tuple[frozenset[Any], ...]
+    categories: tuple[frozenset[object], ...]
 
     @classmethod
     def of(
@@ -167,7 +166,10 @@ class TableSummary:
         """
         matrix = columns.real(real)
         check_finite(matrix, columns.names, real)
-        categories = (_seen(columns.values(j), weights) for j in categorical)
+        categories = (
+            _seen(columns.values(j), weights, label_of(columns.names, j))
+            for j in categorical
+        )
         return cls(RealSummary.of_blocks(matrix, weights), tuple(categories))
 
     def merged(self, other: TableSummary) -> TableSummary:
@@ -223,8 +225,10 @@ def _quotient(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
     return np.divide(numerator, denominator, out=zeros, where=denominator > 0.0)
 
 
-def _seen(values: list[Any], weights: FloatArray | None) -> frozenset[Any]:
+def _seen(
+    values: list[object], weights: FloatArray | None, label: str
+) -> frozenset[object]:
     """Return the distinct values; those of weightless rows do not count."""
     if weights is not None:
         values = [v for v, weight in zip(values, weights, strict=True) if weight > 0.0]
-    return frozenset(values) - {None}
+    return frozenset(distinct(values, label))

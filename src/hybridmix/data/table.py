@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.utils.validation import validate_data
@@ -65,7 +65,9 @@ class Table:
         return np.asarray(log_scale @ observed, dtype=np.float64)
 
 
-def read_training_table(estimator: Any, X: Any) -> tuple[Columns, dict[str, Any]]:
+def read_training_table(
+    estimator: object, X: object
+) -> tuple[Columns, dict[str, object]]:
     """Check a training table as scikit-learn does, and leave the estimator alone.
 
     Parameters
@@ -93,7 +95,7 @@ def read_training_table(estimator: Any, X: Any) -> tuple[Columns, dict[str, Any]
     return columns, attributes
 
 
-def read_table(estimator: Any, X: Any) -> Columns:
+def read_table(estimator: object, X: object) -> Columns:
     """Check a table against the one of training, as scikit-learn does, and wrap it.
 
     Parameters
@@ -106,7 +108,7 @@ def read_table(estimator: Any, X: Any) -> Columns:
     return _validated(estimator, X, reset=False)
 
 
-def _validated(estimator: Any, X: Any, *, reset: bool) -> Columns:
+def _validated(estimator: object, X: object, *, reset: bool) -> Columns:
     """Run scikit-learn's checks of a table, which set or compare attributes."""
     frame = as_frame(X)
     if frame is not None:
