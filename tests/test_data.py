@@ -304,7 +304,7 @@ def test_arranged_rows_are_grouped_and_lose_nothing(monkeypatch):
         part = dataset.of_class(label)
         assert part.total_weight == weights[labels == label].sum()
         assert np.all(np.diff(n_missing[dataset.labels == label]) >= 0)
-    direct = table.rows(slice(None)).real @ weights
+    direct = table[:].real @ weights
     np.testing.assert_allclose(dataset.rows.real @ dataset.weights, direct)
 
 
@@ -319,7 +319,7 @@ def test_patterns_are_numbered(n_columns):
 
 def test_distinct_rows_are_counted_up_to_what_is_enough():
     X = np.repeat([[1.0, np.nan], [1.0, 0.0], [1.0, 2.0]], 50, axis=0)
-    rows = learn(X)[1].rows(slice(None))
+    rows = learn(X)[1][:]
     assert rows.n_distinct(2) == 2
     assert rows.n_distinct(5) == 3
 

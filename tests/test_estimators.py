@@ -539,7 +539,9 @@ def test_calibration_needs_rows_to_hold_out(iris):
     ("options", "message"),
     [
         ({"loss": "square"}, "loss='square'"),
-        ({"loss": Likelihood()}, "no margin or"),
+        ({"loss": object()}, "lacks values_and_weights, needs_rivals, signed, parts of"),
+        ({"loss": Margin}, "loss=Margin is a class"),
+        ({"solver": object()}, "lacks solve of hybridmix.solvers.Solver"),
         ({"solver": "adam"}, "solver='adam'"),
         ({"generalisation_loss": -0.1}, "generalisation_loss=-0.1"),
         ({"objective": "margin", "loss": "log"}, "objective='conditional'"),

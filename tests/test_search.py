@@ -159,9 +159,9 @@ def test_splitters_and_groups(iris):
     assert search.n_splits_ == 4
 
 
-def test_a_progress_bar_is_shown(iris, capsys):
+def test_progress_is_printed(iris, capsys):
     small_search(verbose=1).fit(*iris)
-    assert "6/6" in capsys.readouterr().err
+    assert "search 6/6" in capsys.readouterr().out
 
 
 def test_an_interrupted_search_keeps_the_best_so_far(iris):

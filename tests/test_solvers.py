@@ -17,7 +17,7 @@ from hybridmix.models.coordinates import MixtureCoordinates
 from hybridmix.objectives import Likelihood, Objective
 from hybridmix.problem import Problem
 from hybridmix.solvers import ExpectationMaximisation
-from hybridmix.training.starts import start_memberships, start_mixture
+from hybridmix.training.starts import start_mixture
 
 HOLES = [(0.0, None), (0.3, None), (0.3, 3)]
 

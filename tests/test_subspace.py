@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits, load_wine
+from sklearn.datasets import load_digits, load_wine, make_blobs
 from sklearn.decomposition import PCA
 
 import hybridmix
@@ -15,6 +15,7 @@ from hybridmix import (
 )
 from hybridmix.data import Rows
 from hybridmix.families.subspace import chosen_n_factors, principal_subspace
+from hybridmix.families.subspace.distinct import distinct_rows
 from hybridmix.families.subspace.principal import spectrum
 
 
@@ -125,9 +126,73 @@ def test_number_of_factors_by_likelihood_and_by_variance(rate):
 
 
 def test_number_of_factors_of_tiny_tables():
-    for shape in ((1, 5), (2, 5), (3, 1), (7, 2)):
+    for shape in ((1, 5), (2, 5), (3, 1), (7, 2), (5, 90), (36, 90), (80, 90)):
         X = np.random.default_rng(0).normal(size=shape)
         assert 1 <= chosen_n_factors(rows_of(X), np.ones(shape[0]), 1e-6) <= shape[1]
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.3])
+@pytest.mark.parametrize("explained", [None, 0.8])
+@pytest.mark.parametrize("seed", range(2))
+def test_number_of_factors_counts_weights_as_repetitions(rate, explained, seed):
+    X = factor_rows(70, d=25, q=6, noise=1.5, seed=seed)[0]
+    X = holes_in(X, rate, seed) if rate else X
+    rng = np.random.default_rng(seed)
+    weights = rng.integers(0, 4, size=70)
+    X_repeated = rng.permutation(np.repeat(X, weights, axis=0))
+    weighted = chosen_n_factors(rows_of(X), weights.astype(float), 1e-6, explained)
+    scaled = chosen_n_factors(rows_of(X), 1e300 * weights, 1e-6, explained)
+    ones = np.ones(len(X_repeated))
+    repeated = chosen_n_factors(rows_of(X_repeated), ones, 1e-6, explained)
+    assert weighted == scaled == repeated
+
+
+def test_subspace_of_rows_with_holes_counts_weights_as_repetitions():
+    X = holes_in(factor_rows(60)[0], 0.3)
+    rng = np.random.default_rng(1)
+    weights = rng.integers(0, 4, size=60)
+    weighted = principal_subspace(rows_of(X), weights.astype(float), 3, 1e-9)
+    X_repeated = rng.permutation(np.repeat(X, weights, axis=0))
+    repeated = principal_subspace(rows_of(X_repeated), np.ones(len(X_repeated)), 3, 1e-9)
+    np.testing.assert_allclose(weighted.loading, repeated.loading, atol=1e-9)
+    np.testing.assert_allclose(weighted.noise, repeated.noise)
+
+
+def test_fits_count_weights_as_repetitions():
+    rng = np.random.default_rng(0)
+    X = rng.random((15, 30))
+    weights = rng.integers(0, 5, size=15)
+    options = {"covariance_type": "subspace", "n_components": 2, "random_state": 0}
+    weighted = MixtureDensity(**options).fit(X, sample_weight=weights)
+    repeated = MixtureDensity(**options).fit(np.repeat(X, weights, axis=0))
+    np.testing.assert_allclose(weighted.loading_, repeated.loading_)
+    np.testing.assert_allclose(weighted.score_samples(X), repeated.score_samples(X))
+
+
+@pytest.mark.parametrize("n_rows", [5, 3000])
+@pytest.mark.parametrize("explained", [None, 0.9])
+def test_a_single_observed_cell_is_enough(n_rows, explained):
+    X = np.full((n_rows, 4), np.nan)
+    X[4, 2] = 1.5
+    assert chosen_n_factors(rows_of(X), np.ones(n_rows), 1e-6, explained) >= 1
+    found = principal_subspace(rows_of(X), np.ones(n_rows), 2, 1e-6)
+    assert np.isfinite(covariance_of(found)).all()
+    assert found.centre[2] == 1.5
+    X[4, 2] = np.nan
+    assert chosen_n_factors(rows_of(X), np.ones(n_rows), 1e-6, explained) >= 1
+    found = principal_subspace(rows_of(X), np.ones(n_rows), 2, 1e-6)
+    assert np.isfinite(covariance_of(found)).all()
+
+
+def test_distinct_rows_have_summed_weights():
+    X = np.array([[0.0, 1.0], [-0.0, 1.0], [2.0, np.nan], [2.0, 0.0], [5.0, 5.0]])
+    rows, weights = distinct_rows(rows_of(X), np.array([1.0, 2.0, 3.0, 4.0, 0.0]))
+    assert rows.n_rows == 3
+    order = np.lexsort([rows.observed[1], rows.real[0]])
+    np.testing.assert_allclose(weights[order], np.array([3.0, 3.0, 4.0]) / (10 / 3))
+    small = np.random.default_rng(0).integers(3, size=(2000, 6)).astype(float)
+    rows, weights = distinct_rows(rows_of(small), np.ones(2000))
+    assert rows.n_rows == len(np.unique(small, axis=0))
 
 
 # Estimators -----------------------------------------------------------------------------
@@ -240,6 +305,20 @@ def test_refining_needs_a_gradient_method():
     )
     with pytest.raises(ValueError, match="refine_subspace"):
         model.fit(X, y)
+
+
+@pytest.mark.parametrize("d", [2, 5, 12])
+def test_few_columns_are_as_good_as_with_full_covariances(d):
+    X, y = make_blobs(
+        600, d, centers=6, cluster_std=1.2, center_box=(-5, 5), random_state=3
+    )
+    scores = {
+        kind: HybridMixtureClassifier("likelihood", covariance_type=kind)
+        .fit(X[:300], y[:300])
+        .score(X[300:], y[300:])
+        for kind in ("full", "subspace")
+    }
+    assert scores["subspace"] >= scores["full"] - 0.01
 
 
 def test_more_columns_than_rows():

@@ -12,7 +12,7 @@ import hybridmix
 from hybridmix.cli.commands import COMMANDS
 from hybridmix.cli.console import report_error
 from hybridmix.cli.interrupts import was_interrupted
-from hybridmix.cli.streams import BROKEN_PIPE, flush_results, use_utf8
+from hybridmix.cli.streams import BROKEN_PIPE, results_to_stdout, use_utf8
 
 app = typer.Typer(
     name="hybridmix",
@@ -65,7 +65,8 @@ def run(arguments: Sequence[str]) -> int:
             prog_name="hybridmix",
             standalone_mode=False,
         )
-        flush_results()
+        with results_to_stdout():
+            pass  # what is printed without it, such as help, is flushed here
     except SystemExit as leaving:
         # typer and rich leave when a pipe breaks, which is not an error.
         is_pipe = isinstance(leaving.__context__, BrokenPipeError)

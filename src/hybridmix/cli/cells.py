@@ -55,17 +55,17 @@ class Column(Protocol):
         ...
 
     def written(self, decimal: str, rows: slice = ALL) -> list[str]:
-        """Return cells as they stand in a text file."""
+        """Return cells as a text file holds them."""
         ...
 
     def stored(self, as_number: bool, marks: Marks) -> pa.Array:
-        """Return the column as it stands in a typed file."""
+        """Return the column as a typed file holds it."""
         ...
 
 
 @dataclass(frozen=True)
 class TextColumn:
-    """Cells of a text file, as they stand there."""
+    """Cells of a text file, unchanged."""
 
     cells: list[str]
     decimal: str = "."
@@ -114,7 +114,7 @@ class TypedColumn:
     """A column of a Parquet or Feather file, or of results.
 
     Numbers of files keep all digits when they are written as text; those of results get
-    ten, which are more than they deserve.
+    ten, which is more than their precision.
     """
 
     array: pa.Array
@@ -236,6 +236,17 @@ def _plain_numbers(cells: list[str], marks: Marks) -> FloatArray | None:
 
 
 def _parsed(texts: list[str | None], decimal: str, allow_infinite: bool) -> FloatArray:
+    """Read numbers one by one, or say which text is not one."""
+    if decimal == ".":
+        try:
+            numbers = np.array([math.nan if t is None else float(t) for t in texts])
+        except ValueError:
+            pass
+        else:
+            n_missing = texts.count(None)
+            is_plain = np.isfinite(numbers).sum() == len(texts) - n_missing
+            if is_plain and not any("_" in text for text in texts if text):
+                return numbers
     numbers = np.full(len(texts), np.nan)
     for position, text in enumerate(texts):
         if text is not None:

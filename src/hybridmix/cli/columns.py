@@ -36,7 +36,7 @@ _NAME_OF_IDENTIFIER = re.compile(
 
 @dataclass(frozen=True)
 class ColumnKind:
-    """What a column is taken for.
+    """What a column is treated as.
 
     Attributes
     ----------
@@ -113,10 +113,10 @@ class _Findings:
         if len(numbers) == 0:
             return
         self.is_whole = self.is_whole and bool((numbers == np.floor(numbers)).all())
-        before = numbers[0] - 1 if np.isnan(self.last) else self.last
-        if self.is_counter:
-            steps = np.diff(numbers, prepend=before)
-            self.is_counter = bool(np.all(steps == 1.0))
+        follows = np.isnan(self.last) or numbers[0] == self.last + 1.0
+        self.is_counter = (
+            self.is_counter and bool(follows) and bool((np.diff(numbers) == 1.0).all())
+        )
         self.last = float(numbers[-1])
 
     @property

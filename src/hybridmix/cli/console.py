@@ -17,8 +17,10 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from hybridmix._text import json_safe, printable
+from hybridmix.cli.interrupts import stop_if_interrupted
+from hybridmix.cli.streams import results_to_stdout
 from hybridmix.cli.tables import Chunk
-from hybridmix.progress import Step, listening
+from hybridmix.progress import Listener, Step, listening
 
 
 class Console:
@@ -52,28 +54,49 @@ class Console:
             self._screen.print(table)
 
     def warn(self, text: str) -> None:
-        """Warn about what changes the result, once for every sort of warning."""
+        """Warn about what changes the result, once for every kind of warning."""
         # The part before the colon says what happened, the rest where.
-        sort = text.partition(":")[0]
-        if sort not in self._told:
-            self._told.add(sort)
+        kind = text.partition(":")[0]
+        if kind not in self._told:
+            self._told.add(kind)
             print(f"hybridmix: warning: {one_line(text)}", file=sys.stderr)
 
     def result(self, values: dict[str, Any], *shown: RichTable | Text | str) -> None:
         """Print a result: as JSON, or in the form for the screen."""
-        if self.as_json:
-            text = json.dumps(without_nan(values), ensure_ascii=False, default=str)
-            print(json_safe(text))
-            return
-        screen = RichConsole(highlight=False, markup=False)
-        for part in shown:
-            screen.print(printable(part) if isinstance(part, str) else part)
+        with results_to_stdout():
+            if self.as_json:
+                text = json.dumps(without_nan(values), ensure_ascii=False, default=str)
+                print(json_safe(text))
+                return
+            screen = RichConsole(highlight=False, markup=False)
+            for part in shown:
+                screen.print(printable(part) if isinstance(part, str) else part)
 
     @contextmanager
-    def progress(self) -> Iterator[None]:
-        """Show a bar for every task that the library announces."""
+    def progress(self, ends_at_interrupt: bool = False) -> Iterator[None]:
+        """Show a bar for every task that the library announces.
+
+        Parameters
+        ----------
+        ends_at_interrupt : bool, default=False
+            Whether work of many fits ends at Ctrl-C. Otherwise it would end the fit that
+            is under way, and the next one would begin.
+        """
+        with self._bars() as show:
+
+            def listen(step: Step) -> None:
+                if ends_at_interrupt:
+                    stop_if_interrupted()
+                show(step)
+
+            with listening(listen):
+                yield
+
+    @contextmanager
+    def _bars(self) -> Iterator[Listener]:
+        """Return a function that draws steps, if there is a screen for them."""
         if self.is_silent or not self._screen.is_terminal:
-            yield
+            yield lambda _: None
             return
         tasks: dict[str, TaskID] = {}
         columns = (
@@ -94,8 +117,7 @@ class Console:
                     note=printable(step.note),
                 )
 
-            with listening(show):
-                yield
+            yield show
 
     def track(self, chunks: Iterable[Chunk], task: str) -> Iterator[Chunk]:
         """Pass chunks on, with a bar for the part of the file that is read."""
@@ -125,7 +147,7 @@ def talking(quiet: bool = False, as_json: bool = False) -> Iterator[Console]:
         console.warn(str(message))
 
     with warnings.catch_warnings():
-        # Warnings of other sorts are for people who write programs.
+        # Warnings of other kinds are for people who write programs.
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = show

@@ -1,4 +1,4 @@
-"""One table with holes and few labels: classify, fill, find outliers, beside rivals.
+"""One table with holes and few labels: classify, fill, find outliers, compare.
 
 Run it with ``hybridmix demo``. The table is scikit-learn's breast cancer data (569
 tumours, 30 measurements), with one of the measurements told in words. Of all cells, 30 %
@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 import hybridmix
+from hybridmix.cli.interrupts import stop_if_interrupted
 from hybridmix.cli.models import Model
 from hybridmix.data.holes import punch_holes, random_holes
 from hybridmix.models.typicality import LOG_RARE
@@ -269,6 +270,7 @@ def compare(splits: Sequence[Split]) -> None:
         for done, split in enumerate(splits):
             with listening(None), threadpool_limits(limits=1, user_api="openmp"):
                 results.append(task(split))
+            stop_if_interrupted()
             announce(title.lower(), done + 1, len(splits))
         print("\n" + format_scores(title, headings, results))
 

@@ -16,7 +16,8 @@ from hybridmix.cli.tables import InputError
 _MOST_FRACTIONS = 20
 # More different whole numbers than this may be counts or measurements.
 _MANY_WHOLE = 100
-_WHOLE = re.compile(r"([+-]?(?:0|[1-9]\d*))(?:\.0*)?")
+# Longer numbers are names: not all of them fit into a column of whole numbers.
+_WHOLE = re.compile(r"([+-]?(?:0|[1-9]\d{0,14}))(?:\.0*)?")
 
 
 def training_labels(
@@ -35,14 +36,14 @@ def training_labels(
     decimal : str
         How the file writes fractions.
     console : Console
-        Where doubts are told.
+        Where doubts are shown.
     """
     texts = without_mark(texts, unlabelled)
     known = [text for text in texts if text is not None]
     if not known:
         raise InputError(f"--target {target}: no row has a label.")
     values = set(known)
-    whole = {text: _WHOLE.fullmatch(text.replace(decimal, ".")) for text in values}
+    whole = {text: _WHOLE.fullmatch(text) for text in values}
     are_whole = all(whole.values())
     are_numbers = are_whole or all(is_number(text, decimal, True) for text in values)
     _check_classes(target, len(values), len(known), are_numbers, are_whole)
@@ -53,7 +54,7 @@ def training_labels(
     if len(values) > _MANY_WHOLE:
         console.warn(
             f"--target {target} has {len(values)} different whole numbers, and each is "
-            "taken for a class of its own. Regression is not supported yet."
+            "treated as a class. Regression is not supported yet."
         )
     worth = {text: int(found[1]) for text, found in whole.items() if found}
     labels[:] = [None if text is None else worth[text] for text in texts]
@@ -63,7 +64,7 @@ def training_labels(
 def _check_classes(
     target: str, n_values: int, n_labels: int, are_numbers: bool, are_whole: bool
 ) -> None:
-    """Refuse labels that are no classes before anything is fitted to them."""
+    """Refuse labels that are not classes before anything is fitted to them."""
     if are_numbers and not are_whole:
         is_refused = n_values > _MOST_FRACTIONS or 2 * n_values > n_labels > 2
     else:

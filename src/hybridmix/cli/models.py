@@ -18,22 +18,22 @@ from hybridmix.io import read_metadata
 from hybridmix.tasks import task_of
 
 Texts = list[str | None]
-# What the command line keeps in model files stands under this name.
+# The key of what the command line keeps in model files.
 _METADATA = "command_line"
 
 
 @dataclass(frozen=True)
 class Model:
-    """A fitted estimator, and what its file tells about the table of training.
+    """A fitted estimator, and what its file says about the table of training.
 
     Attributes
     ----------
     estimator : estimator
         The fitted estimator.
     target, weight : str or None
-        Columns of the table that are no features.
+        Columns of the table that are not features.
     unlabelled : str or None
-        What stands in the target where there is no label, beside missing cells.
+        The label that means none, in addition to missing cells.
     dropped : tuple of str
         Columns of the table that the model does not use.
     marks : frozenset of str
@@ -166,7 +166,7 @@ def match(
     table : Table
         The table.
     allow_missing : bool, default=False
-        Take columns that are not there for missing in all rows.
+        Treat columns that are not there as missing in all rows.
     target : str or None, default=None
         The column of the labels, if it is not that of training.
     """
@@ -177,7 +177,7 @@ def match(
             raise InputError(
                 f"The model was fitted to an array of {model.estimator.n_features_in_} "
                 f"columns without names, and {table.path} has {len(features)}: "
-                f"{listed(features)}. Leave out the others."
+                f"{listed(features)}. Remove the others."
             )
         return Matching(model, table, features, [])
     there = set(table.names)
@@ -190,7 +190,7 @@ def match(
     if lost and not allow_missing:
         raise InputError(
             f"{table.path} lacks {listed(lost)}, which the model was fitted to. Use "
-            "--allow-missing to take them for missing in all rows."
+            "--allow-missing to treat them as missing in all rows."
         )
     known = {*model.names, *no_features}
     extra = [name for name in table.names if name not in known]
@@ -268,14 +268,14 @@ def labels_of(model: Model, table: Table, chunk: Chunk, target: str) -> list[Any
         if label not in known:
             row = chunk.start + position + 1
             raise InputError(
-                f"{table.path}: row {row} has the label {label!r}, which is none of the "
-                f"model's: {listed(classes)}."
+                f"{table.path}: row {row} has the label {label!r}, which the model does "
+                f"not know; it knows {listed(classes)}."
             )
     return labels
 
 
 def without_mark(texts: Texts, mark: str | None) -> Texts:
-    """Return labels, None where the mark of no label stands; -1 and -1.0 are the same."""
+    """Return labels, None in place of the mark; -1 and -1.0 are the same mark."""
     if mark is None:
         return texts
     worth = _worth(mark)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import TextIOWrapper
 
 # What a shell shows for a command that SIGPIPE (signal 13) has ended.
@@ -37,13 +39,17 @@ def use_utf8() -> None:
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")
 
 
-def flush_results() -> None:
-    """Write what is still held back to stdout; errors name the stream."""
+@contextmanager
+def results_to_stdout() -> Iterator[None]:
+    """Write results within this context, to the last of them; errors name the stream."""
     try:
+        yield
         sys.stdout.flush()
     except BrokenPipeError:
         raise
     except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise  # about a file
         raise OSError(error.errno, error.strerror, "stdout") from error
 
 

@@ -183,7 +183,7 @@ class TextTable(Table):
             encoding = "UTF-16" if byte >= 0xFE else "ISO-8859-1"
             raise InputError(
                 f"{self.path}{where}: byte 0x{byte:02x} is not UTF-8. Convert the file, "
-                f"such as by iconv -f {encoding} -t UTF-8."
+                f"for example with iconv -f {encoding} -t UTF-8."
             ) from error
         except csv.Error as error:
             line = 1 if reader is None else reader.line_num

@@ -49,7 +49,7 @@ def grid(
 
 
 def column_table(kinds: Sequence[ColumnKind]) -> RichTable:
-    """Show what the columns of a table are taken for."""
+    """Show what the columns of a table are treated as."""
     rows = [
         (
             kind.name,
@@ -113,7 +113,7 @@ def _mistakes(names: list[str], counts: np.ndarray) -> list[Any]:
         worst = int(wrong[k].argmax())
         instead = f"{names[worst]} ({wrong[k, worst]})" if wrong[k].any() else ""
         rows.append((name, counts[k].sum(), counts[k, k], instead))
-    header = ("label", "rows", "right", "most often taken for")
+    header = ("label", "rows", "right", "most often predicted as")
     return [grid(header, rows, right=header[1:3])]
 
 

@@ -60,7 +60,7 @@ class OwnFit:
         return match(model, source)
 
     def check_unused(self) -> None:
-        """Refuse options of a fit beside a model that is given."""
+        """Refuse options of a fit if a model is given."""
         given = {
             "--real": self.reading.real,
             "--categorical": self.reading.categorical,
@@ -70,7 +70,9 @@ class OwnFit:
         }
         for option, value in given.items():
             if value:
-                raise InputError(f"{option} is for a fit; leave it out, or --model.")
+                raise InputError(
+                    f"{option} is for a fit; leave out either it or --model."
+                )
 
 
 def given_or_fitted(

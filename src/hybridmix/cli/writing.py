@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from hybridmix._text import printable
 from hybridmix._writing import replacing
 from hybridmix.cli.cells import MISSING, Column, Marks, is_number
-from hybridmix.cli.streams import flush_results
+from hybridmix.cli.streams import results_to_stdout
 from hybridmix.cli.tables import (
     TEXT_SUFFIXES,
     TYPED_SUFFIXES,
@@ -107,8 +107,8 @@ def writing(
         _separator(path, like), "." if like is None else like.decimal, escape_formulas
     )
     if path == STDOUT:
-        yield _text_writer(sys.stdout, layout)
-        flush_results()
+        with results_to_stdout():
+            yield _text_writer(sys.stdout, layout)
         return
     with replacing(path) as stream:
         if path.name.lower().endswith(TEXT_SUFFIXES):

@@ -2,7 +2,8 @@
 
 from hybridmix.data.labels import encode_labels, number_labels
 from hybridmix.data.rows import MISSING_CODE, UNLABELLED, Dataset, Rows
-from hybridmix.data.table import Schema, Table, read_table, read_training_table
+from hybridmix.data.schema import Schema
+from hybridmix.data.table import Table, read_table, read_training_table
 
 __all__ = [
     "MISSING_CODE",

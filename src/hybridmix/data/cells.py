@@ -9,6 +9,8 @@ import numpy as np
 
 from hybridmix._typing import FloatArray
 
+_MOST_LISTED = 20
+
 
 def is_missing(value: object) -> bool:
     """Return whether a value is None, NaN, pandas.NA or NaT."""
@@ -22,6 +24,13 @@ def is_missing(value: object) -> bool:
 def label_of(names: tuple[str, ...] | None, column: int) -> str:
     """Name a column in a message."""
     return f"column {column}" if names is None else f"column {names[column]!r}"
+
+
+def listed(items: Sequence[str]) -> str:
+    """Join names for a message, the first ones of many."""
+    more = len(items) - _MOST_LISTED
+    shown = ", ".join(items[:_MOST_LISTED])
+    return shown if more <= 0 else f"{shown} and {more} more"
 
 
 def number_of(value: object) -> float | None:

@@ -22,7 +22,8 @@ import numpy.typing as npt
 from hybridmix._chunks import row_chunks
 from hybridmix._registered import registered
 from hybridmix._typing import FloatArray, IntArray
-from hybridmix.data.table import Schema, Table
+from hybridmix.data.schema import Schema
+from hybridmix.data.table import Table
 
 Hashes = npt.NDArray[np.uint64]
 

@@ -87,7 +87,7 @@ class FittedMixture(BaseEstimator):
 
     def _read(self, X: Any) -> Columns:
         check_is_fitted(self, "model_")
-        return read_table(self, X, schema=self.schema_)
+        return read_table(self, X)
 
     def _encode(self, X: Any) -> Table:
         columns = self._read(X)

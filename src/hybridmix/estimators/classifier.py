@@ -27,8 +27,9 @@ from hybridmix.objectives import Objective
 from hybridmix.progress import printing
 from hybridmix.solvers import Solver
 from hybridmix.training.classes import Components, component_range
-from hybridmix.training.classifier import ClassifierTraining
+from hybridmix.training.classifier import fit_classifier
 from hybridmix.training.discriminative import Discrimination
+from hybridmix.training.run import ClassifierOptions
 
 
 @registered
@@ -249,7 +250,7 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
         dataset = Dataset.arrange(read.table, labels, read.weights)
         names = [f"The class {label!r}" for label in classes.tolist()]
         _check_classes(dataset, names)
-        training = ClassifierTraining(
+        options = ClassifierOptions(
             structure,
             estimation,
             discrimination,
@@ -266,8 +267,8 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
             init = self._translated(init, schema, classes)
         generator = np.random.default_rng(self._seed())
         with workers(self.n_jobs) as pool, printing(self.verbose):
-            fitted = training.fit(
-                dataset, validation, schema, init, generator, pool, names
+            fitted = fit_classifier(
+                options, dataset, validation, schema, init, generator, pool, names
             )
         self._publish(
             {
@@ -343,7 +344,7 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
         # The names of the columns are checked as in prediction, which knows them.
         scratch = copy(self)
         scratch._publish(attributes)
-        table = schema.encode(read_table(scratch, X, schema=schema))
+        table = schema.encode(read_table(scratch, X))
         labels = number_labels(y, classes, self.unlabelled)
         check_consistent_length(table.real, labels)
         weights = read_weights(sample_weight, table.n_rows)

@@ -57,7 +57,7 @@ class Marginal:
         """Return the marginal of a fitted estimator over columns at some positions."""
         schema = estimator.schema_
         model = estimator.model_.marginal(*schema.places(columns))
-        return cls(schema.restricted(columns), model)
+        return cls(schema.marginal(columns), model)
 
     def log_joint(self, real: FloatArray, codes: IntArray) -> FloatArray:
         """Return ``log p(x, c)`` in the units of the table.

@@ -47,7 +47,7 @@ def impute_table(
         hole = np.isnan(table.real[:, position])
         if hole.any():
             filled = np.concatenate([part.real[position] for part in parts])
-            filled = filled * schema.scale[position] + schema.centre[position]
+            filled = schema.restored(filled[None], slice(position, position + 1))[0]
             replaced[j] = np.where(hole, filled, table.real[:, position])
     for position, j in enumerate(schema.categorical):
         values = columns.values(j)

@@ -167,7 +167,7 @@ def warn_of(messages: list[str]) -> None:
 
 
 def model_attributes(fitted: Fitted, covariance_type: str) -> dict[str, Any]:
-    """Return the fitted attributes that all estimators have, in the units of the table."""
+    """Return what all estimators publish, in the units of the table."""
     model, schema = fitted.model, fitted.schema
     return {
         "schema_": schema,

@@ -397,7 +397,7 @@ class _Search:
         return False
 
     def _scored(self, settings: list[Setting]) -> tuple[Results, bool]:
-        """Return the settings that were scored on all folds, and whether any is missing."""
+        """Return the settings scored on all folds, and whether any is missing."""
         from sklearn.utils.parallel import Parallel, delayed
 
         groups, folds = bundles(settings), self._folds

@@ -121,6 +121,10 @@ class Coordinates(ABC, Generic[P, S]):
     def at(self, vector: FloatArray) -> Point[P, S]:
         """Return the point of a vector, whose parameters are built once for all uses."""
 
+    def vector(self, parameters: P) -> FloatArray:
+        """Return the vector that stands for parameters; `at` is the way back."""
+        raise UnsupportedError(self, "a vector for given parameters", "Add `vector`.")
+
     def bounds(self) -> tuple[FloatArray, FloatArray]:
         """Return the least and the largest values of the vector; none by default."""
         return np.full(self.size, -np.inf), np.full(self.size, np.inf)

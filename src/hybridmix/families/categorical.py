@@ -248,6 +248,9 @@ class CategoricalCoordinates(Coordinates[CategoricalParameters, CategoricalStati
     def at(self, vector: FloatArray) -> CategoricalPoint:
         return CategoricalPoint(self, vector)
 
+    def vector(self, parameters: CategoricalParameters) -> FloatArray:
+        return ((parameters.log_probabilities - self._start) / self._step).ravel()
+
     def probabilities(self, vector: FloatArray) -> FloatArray:
         """Return the log probabilities (J, M) that a vector stands for."""
         logits = self._start + vector.reshape(self._start.shape) * self._step

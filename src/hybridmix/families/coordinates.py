@@ -60,6 +60,14 @@ class DiagonalCoordinates(Coordinates[DiagonalParameters, DiagonalStatistics]):
     def at(self, vector: FloatArray) -> DiagonalPoint:
         return DiagonalPoint(self, vector)
 
+    def vector(self, parameters: DiagonalParameters) -> FloatArray:
+        deviations = np.sqrt(parameters.variances)
+        shift = (parameters.means - self.means) / deviations
+        log_scale = np.log(self.deviations / deviations)[:, : self._n_scales]
+        return np.concatenate(
+            [(shift / self._step).ravel(), (log_scale / self._step).ravel()]
+        )
+
     def split(self, vector: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the shifts ``u`` (J, d), and the log scales ``b`` (J, d or 1)."""
         n_shifts = self.means.size
@@ -150,6 +158,16 @@ class FullCoordinates(Coordinates[FullParameters, FullStatistics]):
 
     def at(self, vector: FloatArray) -> FullPoint:
         return FullPoint(self, vector)
+
+    def vector(self, parameters: FullParameters) -> FloatArray:
+        moved = (parameters.means - self.start.means)[:, :, None]
+        shift = np.squeeze(parameters.whiteners @ moved, axis=2)
+        matrices = parameters.whiteners @ inverse_lower(self.start.whiteners)
+        packed = matrices[:, self._lower[0], self._lower[1]]
+        packed[:, self._is_diagonal] = np.log(packed[:, self._is_diagonal])
+        return np.concatenate(
+            [(shift / self._shift_step).ravel(), (packed / self._matrix_step).ravel()]
+        )
 
     def split(self, vector: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the shifts ``u`` (J, d), and the matrices ``B`` (G, d, d)."""

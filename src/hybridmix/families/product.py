@@ -268,6 +268,10 @@ class ProductCoordinates(Coordinates[ProductParameters, ProductStatistics]):
         pairs = zip(self._factors, parts, strict=True)
         return ProductPoint(vector, [factor.at(part) for factor, part in pairs])
 
+    def vector(self, parameters: ProductParameters) -> FloatArray:
+        pairs = zip(self._factors, parameters.factors, strict=True)
+        return np.concatenate([factor.vector(own) for factor, own in pairs])
+
     def bounds(self) -> tuple[FloatArray, FloatArray]:
         lower, upper = zip(*(factor.bounds() for factor in self._factors), strict=True)
         return np.concatenate(lower), np.concatenate(upper)

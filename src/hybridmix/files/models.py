@@ -27,11 +27,11 @@ def save(
 
     Parameters
     ----------
-    model : HybridMixtureClassifier, MixtureDensity, MixtureImputer or \
-            MixtureOutlierDetector
+    model : HybridMixtureClassifier, HybridMixtureClassifierCV, MixtureDensity, \
+            MixtureImputer, MixtureOutlierDetector or a registered estimator
         A fitted estimator.
     path : str or path-like
-        The file; one that exists is replaced.
+        The file; one that exists is replaced and keeps its permissions.
     metadata : dict of str to anything that JSON can hold, default=None
         What else to keep, such as where the table came from; see `read_metadata`.
 
@@ -44,6 +44,8 @@ def save(
         If the model is not fitted.
     ValueError
         If the parts of the model do not fit together, after a fit that failed half-way.
+    OSError
+        If the path is a folder, a device or a pipe, or the disk is full.
 
     See Also
     --------
@@ -118,7 +120,7 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MOST_BYTES) -> Any:
 def read_metadata(
     path: str | os.PathLike[str], *, max_bytes: int = MOST_BYTES
 ) -> dict[str, Any]:
-    """Read what was saved beside a model, without loading the model.
+    """Read what was saved next to a model, without loading the model.
 
     Parameters
     ----------
@@ -168,7 +170,7 @@ def read_versions(
 def _read_entry(
     path: str | os.PathLike[str], name: str, max_bytes: int
 ) -> dict[str, Any]:
-    """Read a dictionary beside the model."""
+    """Read a dictionary next to the model."""
     with opened(path, max_bytes) as archive:
         entry = archive.manifest.get(name, {})
         if not isinstance(entry, dict):

@@ -202,9 +202,7 @@ class Mixture(Model[Any, "MixtureStatistics"]):
             self,
             components=both.take(places),
             log_mixing=np.where(is_chosen, other.log_mixing, self.log_mixing),
-            log_class_prior=np.where(
-                chosen, other.log_class_prior, self.log_class_prior
-            ),
+            log_class_prior=np.where(chosen, other.log_class_prior, self.log_class_prior),
         )
 
     def collapsed(
@@ -233,7 +231,10 @@ class Mixture(Model[Any, "MixtureStatistics"]):
             n_worst = max(2, sample.n_rows // size)
             worst = np.argsort(explained, kind="stable")[:n_worst]
             fresh = family.start(sample[worst], weights[None, worst])
-            before, after = components.take(slice(0, j)), components.take(slice(j + 1, None))
+            before, after = (
+                components.take(slice(0, j)),
+                components.take(slice(j + 1, None)),
+            )
             components = family.concatenate(
                 [before, fresh, after], [float(j), 1.0, float(self.n_components - j - 1)]
             )

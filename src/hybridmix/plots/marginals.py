@@ -90,7 +90,7 @@ class MarginalView:
                 f"{type(mixture).__name__}."
             )
         check_is_fitted(mixture, "model_")
-        table = mixture.schema_.encode(read_table(mixture, X, schema=mixture.schema_))
+        table = mixture.schema_.encode(read_table(mixture, X))
         labels = np.full(table.n_rows, UNLABELLED)
         if y is not None:
             if task_of(mixture).target != "classes":

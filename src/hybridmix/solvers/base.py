@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
 
@@ -16,10 +16,11 @@ from hybridmix.problem import Assessment, Problem
 from hybridmix.progress import announce
 
 Watch = Callable[[Model], bool]
+M = TypeVar("M", bound=Model)
 
 
 @dataclass(frozen=True)
-class Solution:
+class Solution(Generic[M]):
     """What a solver found.
 
     Attributes
@@ -42,7 +43,7 @@ class Solution:
         How single classes fared, if the solver could take them one by one.
     """
 
-    model: Model
+    model: M
     value: float
     traces: dict[str, list[float]] = field(default_factory=dict)
     converged: bool = False
@@ -113,10 +114,10 @@ class Solver(ABC):
     def solve(
         self,
         problem: Problem,
-        start: Model,
+        start: M,
         watch: Watch | None = None,
         generator: np.random.Generator | None = None,
-    ) -> Solution:
+    ) -> Solution[M]:
         """Iterate from a start; an interrupt (Ctrl-C) ends it with what it has.
 
         Parameters

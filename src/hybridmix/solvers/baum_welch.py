@@ -8,9 +8,9 @@ import numpy as np
 
 from hybridmix._registered import registered
 from hybridmix._require import require_number, require_positive
-from hybridmix.models.base import Model, ModelStatistics
+from hybridmix.models.base import ModelStatistics
 from hybridmix.problem import Problem
-from hybridmix.solvers.base import History, Solution, Solver, Watch
+from hybridmix.solvers.base import History, M, Solution, Solver, Watch
 
 # A step that was halved more often than this leaves the model where it is.
 _MOST_HALVINGS = 60
@@ -60,10 +60,10 @@ class ExtendedBaumWelch(Solver):
     def solve(
         self,
         problem: Problem,
-        start: Model,
+        start: M,
         watch: Watch | None = None,
         generator: np.random.Generator | None = None,
-    ) -> Solution:
+    ) -> Solution[M]:
         """Iterate from a start; the best model is kept.
 
         See `Solver.solve` for the parameters.
@@ -109,8 +109,8 @@ class ExtendedBaumWelch(Solver):
         )
 
     def _step(
-        self, problem: Problem, model: Model, statistics: ModelStatistics, factor: float
-    ) -> Model:
+        self, problem: Problem, model: M, statistics: ModelStatistics, factor: float
+    ) -> M:
         return model.damped(
             statistics,
             factor,

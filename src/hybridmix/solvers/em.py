@@ -12,7 +12,7 @@ from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import Rows
 from hybridmix.models.base import Model
 from hybridmix.problem import Assessment, Problem
-from hybridmix.solvers.base import ClassOutcomes, History, Solution, Solver, Watch
+from hybridmix.solvers.base import ClassOutcomes, History, M, Solution, Solver, Watch
 
 _MOST_RESEEDS = 3
 _RESEED_ROWS = 1024
@@ -48,10 +48,10 @@ class ExpectationMaximisation(Solver):
     def solve(
         self,
         problem: Problem,
-        start: Model,
+        start: M,
         watch: Watch | None = None,
         generator: np.random.Generator | None = None,
-    ) -> Solution:
+    ) -> Solution[M]:
         """Iterate from a start; collapsed components start anew on rows drawn by chance.
 
         See `Solver.solve` for the parameters.
@@ -147,7 +147,7 @@ class _Groups:
         """The mean value of all rows."""
         return float(self._weights @ self.values / self._weights.sum())
 
-    def maximised(self, model: Model, assessment: Assessment) -> Model:
+    def maximised(self, model: M, assessment: Assessment) -> M:
         """Return the model after an M-step of the pending groups."""
         updated = model.maximised(assessment.statistics, self._problem.learn_class_prior)
         if self.pending.all():
@@ -155,8 +155,8 @@ class _Groups:
         return model.with_classes(updated, self.pending[self._group_of])
 
     def reseeded(
-        self, model: Model, assessment: Assessment, generator: np.random.Generator
-    ) -> Model:
+        self, model: M, assessment: Assessment, generator: np.random.Generator
+    ) -> M:
         """Start collapsed parts of the pending groups anew, a few times at most."""
         class_weights = self._weights[self._group_of]
         collapsed = model.collapsed(assessment.statistics, class_weights)

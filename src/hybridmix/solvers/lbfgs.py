@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from scipy.optimize import Bounds, OptimizeResult, minimize
 
 from hybridmix._registered import registered
 from hybridmix._require import require_number, require_positive
-from hybridmix._registered import registered
-from hybridmix._require import require_number, require_positive
 from hybridmix._typing import FloatArray
 from hybridmix.models.base import Model, ModelCoordinates
 from hybridmix.problem import Assessment, Problem
-from hybridmix.solvers.base import History, Solution, Solver, Watch
+from hybridmix.solvers.base import History, M, Solution, Solver, Watch
 
 # How SciPy says that the largest number of iterations was reached.
 _MOST_ITERATIONS = 1
@@ -54,20 +53,13 @@ class LimitedMemoryBFGS(Solver):
         require_positive("curvature", self.curvature)
         require_number("memory", self.memory, 1)
 
-    def check_consistent(self) -> None:
-        """Raise ValueError unless the options are numbers in their range."""
-        require_number("max_iter", self.max_iter, 0)
-        require_number("tol", self.tol, 0.0)
-        require_positive("curvature", self.curvature)
-        require_number("memory", self.memory, 1)
-
     def solve(
         self,
         problem: Problem,
-        start: Model,
+        start: M,
         watch: Watch | None = None,
         generator: np.random.Generator | None = None,
-    ) -> Solution:
+    ) -> Solution[M]:
         """Iterate from a start.
 
         See `Solver.solve` for the parameters.
@@ -99,7 +91,7 @@ class LimitedMemoryBFGS(Solver):
         except KeyboardInterrupt:
             interrupted = True
         return Solution(
-            ascent.model,
+            cast(M, ascent.model),
             ascent.value,
             history.traces,
             converged=converged,

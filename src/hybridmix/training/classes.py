@@ -194,8 +194,8 @@ class ClassTrainer:
             assert solution.classes is not None
             fits = _class_fits(solution.model, solution.classes, solution.traces)
             best = [
-                new if old is None or new.value > old.value else old
-                for old, new in zip(best or [None] * n_classes, fits, strict=True)
+                max(old, new, key=lambda fit: fit.value)
+                for old, new in zip(best or fits, fits, strict=True)
             ]
             if solution.interrupted:
                 return [replace(fit, interrupted=True) for fit in best]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-
+from typing import Any
 
 from hybridmix._typing import FloatArray
 from hybridmix.families import (
@@ -15,10 +15,8 @@ from hybridmix.families import (
     SubspaceGaussian,
     VariancePrior,
 )
-from hybridmix.families.base import Parameters
 from hybridmix.families.moments import DiagonalParameters, FullParameters
 from hybridmix.families.subspace import SubspaceParameters
-
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,7 @@ class CovarianceType:
 
     name: str
     family: Callable[[VariancePrior, Subspace | None], Family]
-    published: Callable[[Parameters], dict[str, FloatArray]]
+    published: Callable[[Any], dict[str, FloatArray]]
     scaling: str = "columns"
     has_correlations: bool = True
     borrows_correlations: bool = False
@@ -77,6 +75,11 @@ def _published_subspace(parameters: SubspaceParameters) -> dict[str, FloatArray]
     }
 
 
+def _subspace_family(prior: VariancePrior, subspace: Subspace | None) -> Family:
+    assert subspace is not None, "it is fitted first"
+    return SubspaceGaussian(prior, subspace)
+
+
 COVARIANCE_TYPES: dict[str, CovarianceType] = {
     record.name: record
     for record in (
@@ -105,7 +108,7 @@ COVARIANCE_TYPES: dict[str, CovarianceType] = {
         ),
         CovarianceType(
             "subspace",
-            lambda prior, subspace: SubspaceGaussian(prior, subspace),
+            _subspace_family,
             _published_subspace,
             # Principal directions should not have to explain columns that hardly ever
             # vary, such as pixels at the border of an image, next to others of the same

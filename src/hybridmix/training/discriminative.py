@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
@@ -44,7 +45,7 @@ def _ramp(margin: float) -> Margin:
 
 # Discriminative terms by name, for a desired log margin.
 LOSSES: dict[str, Callable[[float], Objective]] = {
-    "log": lambda margin: ConditionalLikelihood(),
+    "log": lambda _: ConditionalLikelihood(),
     "hinge": lambda margin: Margin(margin=margin, width=0.5 * margin),
     "ramp": _ramp,
     # The value of a scaled margin is flat where the power of the margin exceeds two.
@@ -53,7 +54,7 @@ LOSSES: dict[str, Callable[[float], Objective]] = {
 # Solvers by name, for a number of iterations and the curvature of the objective.
 SOLVERS: dict[str, Callable[[int, float], Solver]] = {
     "lbfgs": lambda n_steps, curvature: LimitedMemoryBFGS(n_steps, curvature=curvature),
-    "baum-welch": lambda n_steps, curvature: ExtendedBaumWelch(n_steps),
+    "baum-welch": lambda n_steps, _: ExtendedBaumWelch(n_steps),
 }
 _OBJECTIVE_CONTRACT = ("values_and_weights", "needs_rivals", "signed", "parts")
 
@@ -144,7 +145,7 @@ class Discrimination:
         start: Mixture,
         pool: Workers,
         learn_class_prior: bool,
-    ) -> Solution:
+    ) -> Solution[Mixture]:
         """Train; with validation rows, keep the model of the lowest error on them.
 
         The traces have the discriminative term without its weight, and the validation
@@ -166,7 +167,7 @@ class Discrimination:
         traces = dict(solution.traces)
         if stopping is not None:
             traces["validation_error"] = stopping.losses
-            model = stopping.best_model or model
+            model = cast(Mixture, stopping.best_model or model)
         if isinstance(objective, Blend) and objective.tradeoff:
             for name in objective.second.parts:
                 traces[name] = [value / objective.tradeoff for value in traces[name]]

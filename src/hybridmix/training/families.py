@@ -75,8 +75,9 @@ def _check_n_factors(n_factors: object) -> None:
     if isinstance(n_factors, str) and n_factors == "auto":
         return
     is_number = isinstance(n_factors, Real) and not isinstance(n_factors, bool)
-    is_whole = is_number and isinstance(n_factors, Integral) and n_factors >= 1
-    if not is_whole and not (is_number and 0.0 < float(n_factors) < 1.0):  # type: ignore[arg-type]
+    number = float(n_factors) if is_number else 0.0  # type: ignore[arg-type]
+    is_share = 0.0 < number < 1.0
+    if not is_share and not (isinstance(n_factors, Integral) and number >= 1.0):
         raise ValueError(
             f"n_factors={n_factors!r} is neither a whole number of at least 1 nor a "
             "share of the variance between 0 and 1, nor 'auto'."

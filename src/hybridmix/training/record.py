@@ -46,7 +46,7 @@ class Fitted:
     history: dict[str, FloatArray]
     bic: list[dict[int, float]]
     unlabelled_weight: float = 1.0
-    calibration: Calibration = Calibration()
+    calibration: Calibration = field(default_factory=Calibration)
     messages: list[str] = field(default_factory=list)
 
 
@@ -86,7 +86,10 @@ def bic_in_units(
 
 
 def history_in_units(
-    solution: Solution, dataset: Dataset, scale: FloatArray, unlabelled_weight: float
+    solution: Solution[Mixture],
+    dataset: Dataset,
+    scale: FloatArray,
+    unlabelled_weight: float,
 ) -> dict[str, FloatArray]:
     """Return the traces in the units of the table, which likelihoods depend on."""
     history = {name: np.array(trace) for name, trace in solution.traces.items()}

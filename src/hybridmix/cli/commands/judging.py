@@ -77,7 +77,7 @@ def report(
         matching = load_matching(model, table, console, na, allow_missing, target)
         chunks = console.track(matching.table.chunks(CHUNK_ROWS), "reading")
         X, y = read_all(matching, chunks, target)
-        with console.progress():
+        with console.progress(ends_at_interrupt=True):
             page = hybridmix.report(
                 matching.model.estimator,
                 X,
@@ -102,5 +102,5 @@ def demo(
     """Show on a small table, step by step, what hybridmix can do."""
     from hybridmix.cli.demo import run
 
-    with talking() as console, console.progress():
+    with talking() as console, console.progress(ends_at_interrupt=True):
         run(folder, quick=quick)

@@ -70,7 +70,7 @@ def fit(
         model = training.model(fitting.fit(estimator, training, console), reading)
         seconds = time.perf_counter() - begin
         if was_interrupted():
-            # Whoever fitted to `output` before, or waits for it, expects a whole fit.
+            # A file at `output` means a whole fit, to people and to scripts.
             path = output.with_name(f"{output.stem}.interrupted{output.suffix}")
             model.save(path)
             console.warn(f"The best model so far is in {path}; {output} is not written.")
@@ -81,7 +81,7 @@ def fit(
 
 
 def _show_columns(training: Training, reading: fitting.Reading, console: Console) -> None:
-    """Show what the columns are taken for; what changes the model is never hidden."""
+    """Show what columns are treated as; what changes the model is never hidden."""
     console.note_table(views.column_table(training.kinds))
     if any(kind.reason.endswith(MAYBE_CODES) for kind in training.kinds):
         console.note("If whole numbers are codes: --categorical NAMES")

@@ -29,6 +29,9 @@ class LatentCoordinates(Coordinates[SubspaceParameters, FullStatistics]):
     def at(self, vector: FloatArray) -> LatentPoint:
         return LatentPoint(self._latent.at(vector), self._subspace)
 
+    def vector(self, parameters: SubspaceParameters) -> FloatArray:
+        return self._latent.vector(parameters.latent)
+
     def bounds(self) -> tuple[FloatArray, FloatArray]:
         return self._latent.bounds()
 
@@ -81,6 +84,19 @@ class SubspaceCoordinates(Coordinates[SubspaceParameters, SubspaceStatistics]):
 
     def at(self, vector: FloatArray) -> SubspacePoint:
         return SubspacePoint(self, vector)
+
+    def vector(self, parameters: SubspaceParameters) -> FloatArray:
+        change = parameters.subspace.loading - self._start.loading
+        change /= self._step * self._deviations[:, None]
+        by_loading = self._leaving(change @ inverse_lower(self._unmixing))
+        by_noise = np.log(parameters.subspace.noise / self._start.noise)
+        return np.concatenate(
+            [
+                self._latent.vector(parameters.latent),
+                by_loading.ravel(),
+                by_noise / (2.0 * self._step),
+            ]
+        )
 
     def split(self, vector: FloatArray) -> tuple[FullPoint, Subspace]:
         """Return the place of the latent variables, and the subspace."""

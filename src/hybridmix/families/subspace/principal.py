@@ -13,23 +13,20 @@ from hybridmix._typing import BoolArray, FloatArray
 from hybridmix.data.rows import Rows
 from hybridmix.families.moments import FullStatistics
 from hybridmix.families.prior import VariancePrior
-from hybridmix.families.subspace.family import SubspaceGaussian, weights_of
+from hybridmix.families.subspace.distinct import distinct_rows
+from hybridmix.families.subspace.family import SubspaceGaussian
 from hybridmix.families.subspace.parameters import (
     LoadingStatistics,
     Subspace,
     SubspaceParameters,
 )
-from hybridmix.families.subspace.projections import group_latent_rows
+from hybridmix.families.subspace.projections import group_latent_rows, weights_of
 
 # Noise of columns of their own is drawn to the mean of all columns by this share.
 _COMMON_NOISE = 0.1
-# Numbers of factors that are tried, if their number is not given.
-_CANDIDATES = (1, 2, 4, 8, 16, 32, 64)
 # EM over rows with holes sees so many of them, times squared number of factors.
 _MOST_NUMBERS, _FEWEST_ROWS = 10_000_000, 1000
 _MOST_ITERATIONS, _TOLERANCE = 50, 1e-3
-# Rows with holes that the number of factors is chosen by.
-_MOST_ROWS = 1000
 # From this size on, a few eigenvectors are found faster without all others.
 _LARGE = 500
 
@@ -96,87 +93,22 @@ def principal_subspace(
     rows as memory allows, from rows whose holes are filled by the means of the columns.
     There are no more factors than rows.
     """
-    n_factors = max(1, min(n_factors, rows.n_rows - 1))
+    if rows.observed is not None:
+        rows, weights = distinct_rows(rows, weights)
+        most = max(_MOST_NUMBERS // n_factors**2, _FEWEST_ROWS)
+        rows, weights = sampled(rows, weights, most)
+    counted = replace(rows, codes=rows.codes[:0])[np.flatnonzero(weights > 0.0)]
+    n_factors = max(1, min(n_factors, counted.n_distinct(n_factors + 1) - 1))
     if rows.observed is None:
         known = spectrum(rows.real, weights, n_factors)
         return known.subspace(n_factors, floor, equal_noise)
-    chosen = _sampled(rows.n_rows, max(_MOST_NUMBERS // n_factors**2, _FEWEST_ROWS))
-    sample, own = rows[chosen], weights[chosen]
-    if sample.observed is None:
-        return principal_subspace(sample, own, n_factors, floor, equal_noise)
-    filled = _filled_by_means(sample.real, sample.observed, own)
-    start = spectrum(filled, own, n_factors).subspace(n_factors, floor, equal_noise)
-    loading, left = _expectation_maximisation(sample, own, start, floor)
+    filled = _filled_by_means(rows.real, rows.observed, weights)
+    start = spectrum(filled, weights, n_factors).subspace(n_factors, floor, equal_noise)
+    loading, left = _expectation_maximisation(rows, weights, start, floor)
     return Subspace(start.centre, loading, _noise(left, floor, equal_noise))
 
 
-def chosen_n_factors(
-    rows: Rows, weights: FloatArray, floor: float, explained: float | None = None
-) -> int:
-    """Choose a number of factors.
-
-    Parameters
-    ----------
-    rows : Rows
-        The rows.
-    weights : ndarray of shape (n,)
-        Weights of the rows.
-    floor : float
-        Smallest variance of the noise.
-    explained : float or None
-        Take the fewest factors that explain this share of the variance. None takes the
-        power of two of the highest likelihood on a fifth of the rows.
-    """
-    d = rows.real.shape[0]
-    if explained is None:
-        most = max(1, min(d - 1, rows.n_rows - 1, _CANDIDATES[-1]))
-        return _most_likely_n_factors(rows, weights, floor, most)
-    if rows.observed is not None:
-        rows, weights = _filled_by_factors(rows, weights, floor)
-    most = max(1, min(d, rows.n_rows - 1))
-    known = spectrum(rows.real, weights, most)
-    total = max(float(known.variances.sum()), np.finfo(float).tiny)
-    # Rounding must not ask for a further factor.
-    shares = np.cumsum(known.values) / total + 1e-12
-    return int(min(np.searchsorted(shares, explained) + 1, most))
-
-
-def _most_likely_n_factors(
-    rows: Rows, weights: FloatArray, floor: float, most: int
-) -> int:
-    if rows.observed is not None:
-        sample = _sampled(rows.n_rows, _MOST_ROWS)
-        rows, weights = rows[sample], weights[sample]
-    is_held = np.arange(rows.n_rows) % 5 == 4
-    rest, held = rows[np.flatnonzero(~is_held)], rows[np.flatnonzero(is_held)]
-    if held.n_rows == 0:
-        return 1
-    whole = None
-    if rest.observed is None:
-        whole = spectrum(rest.real, weights[~is_held], most)
-    best, best_value = 1, -np.inf
-    for q in (q for q in _CANDIDATES if q <= most):
-        if whole is not None:
-            subspace = whole.subspace(q, floor, equal_noise=True)
-        else:
-            subspace = principal_subspace(rest, weights[~is_held], q, floor)
-        value = _log_likelihood(subspace, held, weights[is_held])
-        if not value > best_value:
-            break
-        best, best_value = q, value
-    return best
-
-
-def _log_likelihood(subspace: Subspace, rows: Rows, weights: FloatArray) -> float:
-    family, standard = _single(subspace)
-    total = 0.0
-    for chunk in row_chunks(rows.n_rows, family.width(1, rows.observed)):
-        log_density, _ = family.evaluate(family.prepare(rows[chunk]), standard)
-        total += float(log_density[0] @ weights[chunk])
-    return total
-
-
-def _single(subspace: Subspace) -> tuple[SubspaceGaussian, SubspaceParameters]:
+def single_gaussian(subspace: Subspace) -> tuple[SubspaceGaussian, SubspaceParameters]:
     """Return a single Gaussian, whose latent variables are standard normal."""
     family = SubspaceGaussian(VariancePrior(np.ones(subspace.n_factors)), subspace)
     return family, SubspaceParameters.standard(subspace)
@@ -188,7 +120,8 @@ def spectrum(real: FloatArray, weights: FloatArray, n_values: int) -> Spectrum:
     They are found from the products of columns or of rows, whichever are fewer.
     """
     d, n_rows = real.shape
-    shares = weights / weights.sum()
+    shares = weights / weights.max()
+    shares /= shares.sum()
     centre = real @ shares
     if d <= n_rows:
         products = np.zeros((d, d))
@@ -203,7 +136,9 @@ def spectrum(real: FloatArray, weights: FloatArray, n_values: int) -> Spectrum:
         values, vectors = _leading_eigenvectors(error.T @ error, n_values)
         vectors = error @ vectors
         vectors /= np.maximum(np.linalg.norm(vectors, axis=0), np.finfo(float).tiny)
-    return Spectrum(centre, variances, values, vectors)
+    # An eigenvector has no sign; without one, starts would depend on rounding.
+    signs = np.sign((1.0 / np.arange(1, d + 1)) @ vectors)
+    return Spectrum(centre, variances, values, vectors * np.where(signs < 0, -1.0, 1.0))
 
 
 def _leading_eigenvectors(
@@ -225,9 +160,10 @@ def _leading_eigenvectors(
 # Rows with holes ------------------------------------------------------------------------
 
 
-def _sampled(n_rows: int, most: int) -> slice:
+def sampled(rows: Rows, weights: FloatArray, most: int) -> tuple[Rows, FloatArray]:
     """Take rows at equal distances, and no more than a number of them."""
-    return slice(None, None, -(-n_rows // most))
+    step = slice(None, None, -(-rows.n_rows // most))
+    return rows[step], weights[step]
 
 
 def _filled_by_means(
@@ -236,17 +172,6 @@ def _filled_by_means(
     counts = np.maximum(observed @ weights, np.finfo(float).tiny)
     means = real @ weights / counts
     return np.where(observed, real, means[:, None])
-
-
-def _filled_by_factors(
-    rows: Rows, weights: FloatArray, floor: float
-) -> tuple[Rows, FloatArray]:
-    """Fill the holes of a sample of the rows by what factors expect."""
-    sample = _sampled(rows.n_rows, _MOST_ROWS)
-    rows, weights = rows[sample], weights[sample]
-    n_factors = min(rows.real.shape[0], _CANDIDATES[-2])
-    family, standard = _single(principal_subspace(rows, weights, n_factors, floor))
-    return family.impute(rows, standard, np.ones((1, rows.n_rows))), weights
 
 
 def _expectation_maximisation(
@@ -277,7 +202,7 @@ def _expected(
     rows: Rows, weights: FloatArray, subspace: Subspace
 ) -> tuple[FullStatistics, LoadingStatistics, FloatArray]:
     """Return expected moments: of factors, of columns, and of factors by column."""
-    family, standard = _single(subspace)
+    family, standard = single_gaussian(subspace)
     d, q = subspace.loading.shape
     latent, sums = FullStatistics.zero(1, q), LoadingStatistics.zero(d, q)
     grams = np.zeros((d, q, q))

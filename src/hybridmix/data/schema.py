@@ -1,0 +1,387 @@
+"""The schema of a training table: kinds of columns, categories, centres and scales."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from hybridmix._registered import registered
+from hybridmix._require import require, require_array, require_whole
+from hybridmix._typing import BoolArray, FloatArray
+from hybridmix.data.cells import label_of, listed, number_of
+from hybridmix.data.columns import Columns, NewColumn, build_table
+from hybridmix.data.rows import MISSING_CODE, Rows
+from hybridmix.data.summaries import TableSummary, check_finite, relative_weights
+from hybridmix.data.table import FARTHEST, Table
+
+# Columns that vary less than this part of another one are perhaps in another unit, and
+# few columns are seldom of one kind.
+_COMPARABLE, _WIDE = 0.1, 32
+# Types of frame columns whose missing cells are null, as NaN would be a value.
+_WITHOUT_NAN = ("Categorical", "Boolean", "String", "Object")
+# Differences of values in larger units than this may be too large for a float.
+_HUGE, _DOWN = 2.0**500, 2.0**-600
+
+
+@registered
+@dataclass(frozen=True)
+class Schema:
+    """What training learned about the columns of a table.
+
+    Attributes
+    ----------
+    names : tuple of str or None
+        Column names; None for arrays.
+    n_columns : int
+        Number of columns of the table.
+    real, categorical : tuple of int
+        Positions of the columns in use. A column without any observed value is in
+        neither.
+    categories : tuple of tuple
+        Sorted values of each categorical column.
+    centre, scale : ndarray of shape (d,)
+        Mean and standard deviation of the real columns.
+    container : str
+        What the table was: "numpy", "pandas", "polars".
+    dtype_names : tuple of str
+        Types of the columns.
+    """
+
+    names: tuple[str, ...] | None
+    n_columns: int
+    real: tuple[int, ...]
+    categorical: tuple[int, ...]
+    categories: tuple[tuple[Any, ...], ...]
+    centre: FloatArray
+    scale: FloatArray
+    container: str
+    dtype_names: tuple[str, ...]
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless every column has what it needs."""
+        require_whole("columns", (self.n_columns, *self.real, *self.categorical))
+        positions = self.real + self.categorical
+        require(len(positions) > 0, "there are no columns")
+        require(max(positions) < self.n_columns, "columns are out of range")
+        require(len(set(positions)) == len(positions), "a column is used twice")
+        require_array("centre", self.centre, (len(self.real),))
+        require_array("scale", self.scale, (len(self.real),), positive=True)
+        same = len(self.categories) == len(self.categorical)
+        require(same, "categories are missing")
+        for values in self.categories:
+            require(len(set(values)) == len(values) > 0, "categories are not distinct")
+        for names in (self.names, self.dtype_names):
+            require(names is None or len(names) == self.n_columns, "names are missing")
+
+    @classmethod
+    def learn(
+        cls,
+        columns: Columns,
+        categorical_features: Sequence[int | str | bool] | None = None,
+        weights: FloatArray | None = None,
+        scaling: str = "columns",
+    ) -> Schema:
+        """Find types, categories, means and scales.
+
+        Parameters
+        ----------
+        columns : Columns
+            The training table.
+        categorical_features : sequence or None
+            Columns that are categorical whatever their type: positions, names or a mask.
+        weights : ndarray of shape (n,) or None
+            Sample weights.
+        scaling : {"columns", "common", "comparable"}
+            Divide every real column by its deviation, or all of them by one number, so
+            that directions and distances are those of the units of the table. The last
+            does so for 32 columns or more whose units are comparable: if half of them
+            vary by more than a tenth of the one that varies most.
+        """
+        named = _named_columns(categorical_features, columns)
+        is_categorical = [
+            j in named or columns.is_categorical(j) for j in range(columns.n_columns)
+        ]
+        real = [j for j, flag in enumerate(is_categorical) if not flag]
+        categorical = [j for j, flag in enumerate(is_categorical) if flag]
+        relative = None if weights is None else relative_weights(weights)
+        summary = TableSummary.of(columns, real, categorical, relative)
+        return cls.from_summary(columns, real, categorical, summary, scaling)
+
+    @classmethod
+    def from_summary(
+        cls,
+        columns: Columns,
+        real: Sequence[int],
+        categorical: Sequence[int],
+        summary: TableSummary,
+        scaling: str = "columns",
+    ) -> Schema:
+        """Build a schema from the summary of all rows.
+
+        Parameters
+        ----------
+        columns : Columns
+            The table, or a block of its rows, for names and types.
+        real, categorical : sequence of int
+            Positions of the columns that were summarised.
+        summary : TableSummary
+            What the rows show.
+        scaling : {"columns", "common", "comparable"}
+            As in `learn`.
+        """
+        is_seen = summary.real.is_seen
+        kept = [j for j, seen in zip(real, is_seen, strict=True) if seen]
+        found = dict(zip(categorical, map(_sorted, summary.categories), strict=True))
+        categories = {j: values for j, values in found.items() if values}
+        _warn_about_empty(columns, {*kept, *categories})
+        scale, is_constant = summary.real.scales()
+        return cls(
+            names=columns.names,
+            n_columns=columns.n_columns,
+            real=tuple(kept),
+            categorical=tuple(categories),
+            categories=tuple(categories.values()),
+            centre=summary.real.centre[is_seen],
+            scale=_chosen_scale(scale[is_seen], is_constant[is_seen], scaling),
+            container=columns.container,
+            dtype_names=tuple(columns.dtype_name(j) for j in range(columns.n_columns)),
+        )
+
+    # Columns ----------------------------------------------------------------------
+
+    @property
+    def n_categories(self) -> tuple[int, ...]:
+        """Number of categories of each categorical column."""
+        return tuple(len(values) for values in self.categories)
+
+    def positions(self, columns: Sequence[int | str]) -> list[int]:
+        """Return the positions of columns given by name or number."""
+        return _positions(columns, self.names, self.n_columns)
+
+    def places(self, columns: Sequence[int]) -> tuple[list[int], list[int]]:
+        """Return where columns stand among the real and among the categorical ones."""
+        of_real, of_categorical = self._places
+        real = [of_real[j] for j in columns if j in of_real]
+        return real, [of_categorical[j] for j in columns if j in of_categorical]
+
+    @cached_property
+    def _places(self) -> tuple[dict[int, int], dict[int, int]]:
+        """Where each column stands; a search in tuples is slow for wide tables."""
+        real = {j: place for place, j in enumerate(self.real)}
+        return real, {j: place for place, j in enumerate(self.categorical)}
+
+    def marginal(self, columns: Sequence[int]) -> Schema:
+        """Return the schema of a table that has only some of the columns, in order."""
+        real, categorical = self.places(columns)
+        where = {j: position for position, j in enumerate(columns)}
+        return replace(
+            self,
+            names=None if self.names is None else tuple(self.names[j] for j in columns),
+            n_columns=len(columns),
+            real=tuple(where[self.real[k]] for k in real),
+            categorical=tuple(where[self.categorical[k]] for k in categorical),
+            categories=tuple(self.categories[k] for k in categorical),
+            centre=self.centre[real],
+            scale=self.scale[real],
+            dtype_names=tuple(self.dtype_names[j] for j in columns),
+        )
+
+    # Tables -----------------------------------------------------------------------
+
+    def encode(self, columns: Columns) -> Table:
+        """Encode a table; unseen categories become missing, with one warning."""
+        codes = np.empty((columns.n_rows, len(self.categorical)), dtype=np.int32)
+        unseen: dict[str, object] = {}
+        for position, j in enumerate(self.categorical):
+            values, label = columns.values(j), label_of(self.names, j)
+            lookup, strangers = _lookup(values, self.categories[position], label)
+            codes[:, position] = [lookup.get(v, MISSING_CODE) for v in values]
+            if strangers:
+                unseen[label] = min(strangers, key=str)
+        if unseen:
+            found = listed([f"{value!r} in {name}" for name, value in unseen.items()])
+            warnings.warn(
+                f"Categories that training did not see count as missing: {found}.",
+                UserWarning,
+                stacklevel=2,
+            )
+        real = columns.real(self.real)
+        return Table(self, real, codes, check_finite(real, self.names, self.real))
+
+    def decode(self, rows: Rows) -> Any:
+        """Turn complete encoded rows into a table like the one of training."""
+        columns: list[NewColumn] = [
+            [None] * rows.n_rows if name in _WITHOUT_NAN else np.full(rows.n_rows, np.nan)
+            for name in self.dtype_names
+        ]
+        for j, values in zip(self.real, self.restored(rows.real), strict=True):
+            columns[j] = values
+        categories = dict(zip(self.categorical, self.categories, strict=True))
+        for (j, known), codes in zip(categories.items(), rows.codes, strict=True):
+            columns[j] = [known[code] for code in codes]
+        return build_table(
+            self.container, self.names, self.dtype_names, columns, categories
+        )
+
+    def standardised(self, values: FloatArray) -> FloatArray:
+        """Centre and scale real columns, NaN where missing, (d, n) both ways.
+
+        Values beyond `FARTHEST` deviations are moved there.
+        """
+        down = self._down
+        result = np.empty(values.shape)
+        if down is None:
+            np.subtract(values, self.centre[:, None], out=result)
+        else:
+            np.multiply(values, down[:, None], out=result)
+            result -= (self.centre * down)[:, None]
+        scale = self.scale if down is None else self.scale * down
+        with np.errstate(over="ignore"):
+            result /= scale[:, None]
+        return np.clip(result, -FARTHEST, FARTHEST, out=result)
+
+    def restored(self, values: FloatArray, columns: slice = slice(None)) -> FloatArray:
+        """Undo `standardised`, (d, n) both ways; results are finite.
+
+        Parameters
+        ----------
+        values : ndarray of shape (d, n)
+            Centred and scaled values.
+        columns : slice
+            Which of the real columns these are; all by default.
+        """
+        centre, scale, down = self.centre[columns], self.scale[columns], self._down
+        if down is None:
+            return values * scale[:, None] + centre[:, None]
+        down = down[columns, None]
+        result = values * (scale[:, None] * down) + centre[:, None] * down
+        most = np.finfo(float).max * down
+        return np.clip(result, -most, most) / down
+
+    @cached_property
+    def _down(self) -> FloatArray | None:
+        """Powers of two that bring huge columns into range; None without such columns."""
+        is_huge = self.scale > _HUGE
+        return np.where(is_huge, _DOWN, 1.0) if is_huge.any() else None
+
+
+def _named_columns(
+    selection: Sequence[int | str | bool] | None, columns: Columns
+) -> set[int]:
+    if selection is None:
+        return set()
+    chosen = np.asarray(selection)
+    if chosen.ndim != 1:
+        raise ValueError(
+            "categorical_features must be a list of column positions or names, or a mask "
+            "over the columns."
+        )
+    if chosen.dtype == bool:
+        if len(chosen) != columns.n_columns:
+            raise ValueError(
+                f"The mask categorical_features has {len(chosen)} entries, but the table "
+                f"has {columns.n_columns} columns."
+            )
+        return set(np.flatnonzero(chosen).tolist())
+    return set(_positions(chosen.tolist(), columns.names, columns.n_columns))
+
+
+def _positions(
+    columns: Sequence[int | str], names: tuple[str, ...] | None, n_columns: int
+) -> list[int]:
+    where: dict[str, int] = {}
+    if any(isinstance(column, str) for column in columns):
+        where = {name: position for position, name in enumerate(names or ())}
+    return [_position(column, names, where, n_columns) for column in columns]
+
+
+def _position(
+    column: int | str,
+    names: tuple[str, ...] | None,
+    where: dict[str, int],
+    n_columns: int,
+) -> int:
+    if isinstance(column, str):
+        if names is None:
+            raise ValueError(
+                f"Column {column!r} is given by name, but the table is an array without "
+                "names; give its position."
+            )
+        if column not in where:
+            raise ValueError(
+                f"There is no column {column!r}; the columns are {listed(names)}."
+            )
+        return where[column]
+    if not -n_columns <= column < n_columns:
+        raise ValueError(
+            f"There is no column {column}; the table has {n_columns} columns."
+        )
+    return int(column) % n_columns
+
+
+def _warn_about_empty(columns: Columns, used: set[int]) -> None:
+    """Warn about columns without any observed value; refuse a table of such columns."""
+    empty = [j for j in range(columns.n_columns) if j not in used]
+    if not used:
+        raise ValueError("The table has no observed value at all.")
+    if empty:
+        found = listed([label_of(columns.names, j) for j in empty])
+        warnings.warn(
+            f"No observed value in {found}: left out of the model, and ignored in tables "
+            "to come. Drop such columns to silence this warning.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def _chosen_scale(scale: FloatArray, is_constant: BoolArray, scaling: str) -> FloatArray:
+    """Return by what columns are divided, from their own scales."""
+    varying = scale[~is_constant]
+    if scaling == "columns" or len(varying) == 0:
+        return scale
+    largest = varying.max()
+    if scaling == "comparable":
+        is_wide = len(varying) >= _WIDE
+        if not is_wide or np.median(varying) < _COMPARABLE * largest:
+            return scale
+    # Squares of the quotients are in the range of floats whatever the unit is.
+    common = largest * np.sqrt(np.mean((varying / largest) ** 2))
+    return np.full_like(scale, max(common, np.finfo(float).smallest_subnormal))
+
+
+def _sorted(values: frozenset[Any]) -> tuple[Any, ...]:
+    try:
+        return tuple(sorted(values))
+    except TypeError:
+        return tuple(sorted(values, key=lambda v: (type(v).__name__, str(v))))
+
+
+def _lookup(
+    values: list[Any], categories: tuple[Any, ...], label: str
+) -> tuple[dict[Any, int], set[Any]]:
+    """Return the number of each category, and values that are none of them."""
+    lookup = {value: number for number, value in enumerate(categories)}
+    try:
+        strangers = set(values) - lookup.keys() - {None}
+    except TypeError as error:
+        raise TypeError(
+            f"The {label} holds what cannot be a category: {error}."
+        ) from None
+    if not strangers:
+        return lookup, strangers
+    # Text that spells a number stands for it, and numbers stand for such text.
+    spelled = {number_of(category): k for k, category in enumerate(categories)}
+    is_text = {isinstance(category, str) for category in categories}
+    if None in spelled or len(spelled) < len(categories) or len(is_text) > 1:
+        return lookup, strangers
+    for value in list(strangers):
+        number = number_of(value)
+        if number in spelled and isinstance(value, str) not in is_text:
+            lookup[value] = spelled[number]
+            strangers.remove(value)
+    return lookup, strangers

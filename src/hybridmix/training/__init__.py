@@ -1,0 +1,1 @@
+"""Training procedures: from rows and checked options to a `Fitted` record."""

@@ -1,0 +1,276 @@
+"""The steps of the training of a classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hybridmix._checks import check_number
+from hybridmix._parallel import Workers
+from hybridmix._typing import FloatArray
+from hybridmix.data import Dataset, Schema
+from hybridmix.families import Family, Subspace
+from hybridmix.models.mixture import Mixture, joined_classes
+from hybridmix.objectives import Likelihood
+from hybridmix.problem import Problem
+from hybridmix.solvers import Solution
+from hybridmix.training.classes import ClassFit, ClassTrainer, Estimation
+from hybridmix.training.discriminative import Discrimination
+from hybridmix.training.families import (
+    FamilyOf,
+    Structure,
+    family_maker,
+    fitted_subspace,
+    subspace_of,
+)
+from hybridmix.training.record import INTERRUPTED, em_messages
+
+# What follows EM of the single classes starts from it, not from the very optimum.
+_PRELIMINARY_TOL = 1e-2
+
+
+@dataclass(frozen=True)
+class ClassifierOptions:
+    """The options of the training of a classifier; checked when made.
+
+    Attributes
+    ----------
+    structure : Structure
+        What components look like.
+    estimation : Estimation
+        Options of EM.
+    discrimination : Discrimination
+        Options of what follows EM.
+    n_components : list of list of int
+        For each class, numbers of components to choose from.
+    class_prior : str or ndarray of shape (C,)
+        "empirical", "uniform" or class probabilities.
+    unlabelled_weight : float or "auto"
+        What an unlabelled row counts, compared with a labelled one.
+    calibrate : bool
+        Whether class probabilities are corrected by held-out rows.
+    """
+
+    structure: Structure
+    estimation: Estimation
+    discrimination: Discrimination
+    n_components: list[list[int]]
+    class_prior: str | FloatArray
+    unlabelled_weight: float | str
+    calibrate: bool
+
+    def __post_init__(self) -> None:
+        if isinstance(self.class_prior, str):
+            if self.class_prior not in ("empirical", "uniform"):
+                raise ValueError(
+                    f"class_prior={self.class_prior!r} is neither 'empirical' nor "
+                    "'uniform' nor an array of probabilities."
+                )
+        else:
+            _check_probabilities(self.class_prior, len(self.n_components))
+        if isinstance(self.unlabelled_weight, str):
+            if self.unlabelled_weight != "auto":
+                raise ValueError(
+                    f"unlabelled_weight={self.unlabelled_weight!r} is neither a number "
+                    "nor 'auto'."
+                )
+        else:
+            check_number("unlabelled_weight", self.unlabelled_weight, 0.0, 1e9)
+        solver = self.discrimination.chosen_solver()
+        if (
+            self.discrimination.refine_subspace
+            and self.structure.covariances.needs_subspace
+            and not self.discrimination.is_generative
+            and "coordinates" not in getattr(solver, "needs", ())
+        ):
+            raise ValueError(
+                "refine_subspace=True needs a gradient method: use solver='lbfgs' "
+                f"instead of {self.discrimination.solver!r}."
+            )
+
+
+class ClassifierRun:
+    """One run of the procedure: what its steps share.
+
+    A model that was given as a start may have seen rows that folds hold out: these start
+    from scratch.
+    """
+
+    def __init__(
+        self,
+        options: ClassifierOptions,
+        schema: Schema,
+        dataset: Dataset,
+        init: str | Mixture,
+        generator: np.random.Generator,
+        pool: Workers,
+        names: Sequence[str],
+    ) -> None:
+        self._options = options
+        self._schema = schema
+        self.generator = generator
+        self.pool = pool
+        self._names = names
+        self.own_start = init if isinstance(init, str) else "kmeans"
+        self._given_subspace = subspace_of(init) if isinstance(init, Mixture) else None
+        self._own_subspace: Subspace | None = None
+        self._dataset = dataset
+
+    @property
+    def _learns_class_prior(self) -> bool:
+        prior = self._options.class_prior
+        return isinstance(prior, str) and prior == "empirical"
+
+    def solve(
+        self,
+        dataset: Dataset,
+        validation: Dataset | None,
+        unlabelled_weight: float,
+        init: str | Mixture,
+    ) -> tuple[Solution[Mixture], list[dict[int, float]], list[str]]:
+        """Run EM and, if the objective asks for it, discriminative training."""
+        discrimination = self._options.discrimination
+        bic: list[dict[int, float]] = []
+        messages: list[str] = []
+        if isinstance(init, Mixture) and not discrimination.is_generative:
+            start = self._continued(dataset, init)
+        else:
+            solution, bic, messages = self.solve_likelihood(
+                dataset, init, unlabelled_weight
+            )
+            if discrimination.is_generative or solution.interrupted:
+                return solution, bic, messages
+            start = solution.model
+        objective = discrimination.blend(self._n_columns(start), unlabelled_weight)
+        solution = discrimination.solve(
+            objective, dataset, validation, start, self.pool, self._learns_class_prior
+        )
+        if solution.interrupted:
+            messages = [*messages, INTERRUPTED]
+        return solution, bic, messages
+
+    def _n_columns(self, model: Mixture) -> int:
+        """Return how many columns a log margin grows with; factors stand for theirs."""
+        subspace = subspace_of(model)
+        n_real = len(self._schema.real) if subspace is None else subspace.n_factors
+        return n_real + len(self._schema.categorical)
+
+    def solve_likelihood(
+        self, dataset: Dataset, init: str | Mixture, unlabelled_weight: float
+    ) -> tuple[Solution[Mixture], list[dict[int, float]], list[str]]:
+        """Fit the classes apart, then together if anything couples them."""
+        options = self._options
+        bic: list[dict[int, float]] = []
+        if isinstance(init, Mixture):
+            start = self._continued(dataset, init)
+        else:
+            fits, start = self._fit_apart(dataset, init)
+            bic = [fit.bic for fit in fits]
+            apart = _joined_solution(start, fits)
+            if apart.interrupted or not _are_coupled(dataset, start.family):
+                return apart, bic, self._messages(apart)
+        problem = Problem(
+            dataset,
+            Likelihood(unlabelled_weight),
+            start,
+            self.pool,
+            self._learns_class_prior,
+        )
+        solution = options.estimation.solver().solve(
+            problem, start, generator=self.generator
+        )
+        return solution, bic, self._messages(solution)
+
+    def _messages(self, solution: Solution[Mixture]) -> list[str]:
+        return em_messages(
+            solution.converged,
+            solution.interrupted,
+            solution.n_reseeded,
+            self._options.estimation.max_iter,
+        )
+
+    def _fit_apart(self, dataset: Dataset, init: str) -> tuple[list[ClassFit], Mixture]:
+        """Fit each class to its labelled rows; return the fits and the joint model."""
+        options, labelled = self._options, dataset.labelled()
+        family_of = self._family_of(dataset, self._subspace_from_scratch())
+        is_preliminary = _are_coupled(dataset, family_of(1.0))
+        trainer = ClassTrainer(
+            family_of,
+            options.estimation.solver(_PRELIMINARY_TOL if is_preliminary else 0.0),
+            options.estimation.n_init,
+            self.generator,
+            self.pool,
+        )
+        fits = trainer.fit(labelled, options.n_components, init, self._names)
+        mean_size = float(np.mean([fit.model.n_components for fit in fits]))
+        joint = joined_classes(
+            family_of(mean_size),
+            [fit.model for fit in fits],
+            labelled.class_weights(len(fits)),
+        )
+        return fits, replace(joint, log_class_prior=self._log_class_prior(dataset))
+
+    def _family_of(self, dataset: Dataset, subspace: Subspace | None) -> FamilyOf:
+        return family_maker(
+            self._options.structure, self._schema, dataset, subspace, correlated=True
+        )
+
+    def _subspace_from_scratch(self) -> Subspace | None:
+        if self._own_subspace is None:
+            structure = self._options.structure
+            self._own_subspace = fitted_subspace(structure, self._schema, self._dataset)
+        return self._own_subspace
+
+    def _continued(self, dataset: Dataset, init: Mixture) -> Mixture:
+        """Return a given mixture with the options of this training."""
+        family_of = self._family_of(dataset, self._given_subspace)
+        return replace(
+            init,
+            family=family_of(init.n_components / init.n_classes),
+            log_class_prior=(
+                init.log_class_prior
+                if self._learns_class_prior
+                else self._log_class_prior(dataset)
+            ),
+        )
+
+    def _log_class_prior(self, dataset: Dataset) -> FloatArray:
+        """Return log class probabilities: counted, equal or given."""
+        prior, n_classes = self._options.class_prior, len(self._names)
+        if not isinstance(prior, str):
+            return np.log(prior / prior.sum())
+        if prior == "uniform":
+            return np.full(n_classes, -np.log(n_classes))
+        counts = dataset.class_weights(n_classes)
+        return np.log(counts / counts.sum())
+
+
+def _check_probabilities(prior: FloatArray, n_classes: int) -> None:
+    if (
+        prior.shape != (n_classes,)
+        or not np.all(prior > 0)
+        or not np.isclose(prior.sum(), 1.0)
+    ):
+        raise ValueError(
+            f"class_prior must hold {n_classes} positive probabilities that sum to one, "
+            "in the order of the sorted labels."
+        )
+
+
+def _are_coupled(dataset: Dataset, family: Family) -> bool:
+    """Return whether unlabelled rows or shared parameters couple the classes."""
+    return dataset.unlabelled().n_rows > 0 or family.ties_components
+
+
+def _joined_solution(model: Mixture, fits: list[ClassFit]) -> Solution[Mixture]:
+    """Sum up what fits of single classes did."""
+    return Solution(
+        model,
+        float("nan"),
+        n_iter=max(fit.n_iter for fit in fits),
+        converged=all(fit.converged for fit in fits),
+        interrupted=any(fit.interrupted for fit in fits),
+        n_reseeded=sum(fit.n_reseeded for fit in fits),
+    )

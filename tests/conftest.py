@@ -1,0 +1,27 @@
+"""Fixtures of the tests of the command line."""
+
+import pytest
+
+
+@pytest.fixture
+def shell(capsys, tmp_path, monkeypatch):
+    """Run command lines in an empty folder."""
+    from cli_tools import Shell
+
+    monkeypatch.chdir(tmp_path)
+    return Shell(capsys)
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    """A model file, fitted to a CSV file by the command line."""
+    from cli_tools import QUICK, make_table, write
+
+    from hybridmix.cli import main
+
+    folder = tmp_path_factory.mktemp("fitted")
+    table = write(make_table(), folder / "train.csv")
+    model = folder / "model.hmx"
+    command = ["fit", table, "--target", "kind", "-o", str(model), "-q", *QUICK]
+    assert main(command) == 0
+    return model
