@@ -261,6 +261,19 @@ def test_user_text_is_escaped():
     assert frame.tags == ["iframe"]
 
 
+def test_control_characters_are_shown_and_not_obeyed():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {"a\x1b[31m": rng.normal(size=30), "b": rng.choice(["\u202eu", "v"], 30)}
+    )
+    y = np.where(np.arange(30) % 2, "yes\x07", "no")
+    model = HybridMixtureClassifier("likelihood").fit(X, y)
+    html = report(model, X, y, title="t\x9b", cv=2, baselines=False).html
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", html)
+    for shown in (r"a\x1b[31m", r"\u202eu", r"yes\x07", r"t\x9b"):
+        assert shown in html
+
+
 def test_numbers():
     assert [number(v) for v in (0.12345, -1234.5, 1e8, 2e-12, 43200.0, np.inf)] == [
         "0.1235",

@@ -219,8 +219,8 @@ def test_evaluate_warns_about_training_rows(files, capsys, table, origin, warnin
         assert "95 % interval" in out
         assert main(["evaluate", "m.hmx", table, "--json", *more]) == 0
         values = json.loads(capsys.readouterr().out)
-        assert values["training_rows"] == origin
-        assert values["provenance"]
+        assert values["provenance"]["origin"] == origin
+        assert (values["warning"] is None) == (warning is None)
         low, high = values["intervals"]["accuracy"]
         assert low < values["accuracy"] <= high
 
@@ -245,4 +245,15 @@ def test_unlabelled_rows_do_not_count(files, capsys):
     assert main(["evaluate", "m.hmx", "part.csv", "--json"]) == 0
     values = json.loads(capsys.readouterr().out)
     assert (values["rows"], values["unlabelled"]) == (78, 100)
-    assert values["training_rows"] == "unseen"
+    assert values["provenance"]["origin"] == "unseen"
+    assert values["provenance"]["judged"] == 78
+
+
+def test_a_model_can_be_shared_without_its_fingerprint(wine, model, tmp_path):
+    bare = clone(model).fit(wine[0][:100], wine[1][:100])
+    del bare.fingerprint_
+    hybridmix.save(bare, tmp_path / "bare.hmx")
+    loaded = hybridmix.load(tmp_path / "bare.hmx")
+    subject = Subject.of(loaded, wine[0], wine[1], 2, False, 0)
+    assert subject.provenance.origin == Origin.UNKNOWN
+    assert "no fingerprint" in subject.provenance.sentence

@@ -1,4 +1,4 @@
-"""What a classifier does when it cannot see everything."""
+"""How classifiers do when columns or cells are hidden from them."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class FeatureImportance:
     Attributes
     ----------
     names : tuple of str
-        The columns; their positions if the table has no names.
+        Names of the columns; their positions if the table has no names.
     log_loss, accuracy : float
-        Of the classifier that sees all columns.
+        Scores of the classifier that sees all columns.
     hidden_log_loss, hidden_accuracy : ndarray of shape (d,)
-        Of the classifier that sees all columns but one.
+        Scores of the classifier that sees all columns but one.
     alone_log_loss, alone_accuracy : ndarray of shape (d,)
-        Of the classifier that sees one column only.
+        Scores of the classifier that sees one column only.
     """
 
     names: tuple[str, ...]
@@ -69,23 +69,25 @@ class FeatureImportance:
 
 
 def feature_importance(classifier: Any, X: Any, y: Any) -> FeatureImportance:
-    r"""Tell which columns carry the decision, by marginalising each of them out.
+    r"""Find out which columns matter, by integrating each of them out.
 
     How the classifier decides without column :math:`j` follows exactly from its density,
-    without training it again and without values that are made up:
+    without training it again and without made-up values:
 
     .. math:: p(c \mid x_{-j}) \propto \int p(x, c)\, dx_j.
 
-    How much the log loss rises tells what the column adds to the others; the loss with
-    the column alone tells what it knows by itself. Of two columns that say the same,
-    neither is missed, but both do well alone.
+    How much the log loss rises shows what the column adds to the others; the loss with
+    the column alone shows what it knows by itself. Where two columns say the same,
+    neither is missed, but both do well alone. The log loss is that of
+    `hybridmix.metrics.label_losses`.
 
     Parameters
     ----------
     classifier : HybridMixtureClassifier or HybridMixtureClassifierCV
         A fitted classifier.
     X, y : table and labels
-        Rows, better such that it has not seen. Those without a label are left out.
+        Rows to score, preferably not seen in training. Those without a label are left
+        out.
 
     Returns
     -------
@@ -104,7 +106,7 @@ def feature_importance(classifier: Any, X: Any, y: Any) -> FeatureImportance:
     """
     if not isinstance(classifier, MixtureClassifier):
         raise TypeError(
-            "Only a classifier of hybridmix can marginalise columns out; a "
+            "Only a classifier of hybridmix can integrate columns out; a "
             f"{type(classifier).__name__} cannot."
         )
     X, labels = _labelled_rows(classifier, X, y)
@@ -177,24 +179,24 @@ def missing_feature_curve(
 ) -> MissingFeatureCurve:
     """Score a fitted classifier while more and more cells are hidden from it.
 
-    Cells are hidden completely at random, beside those that are missing already. The same
-    seed hides the same cells from any classifier, and those hidden at a rate are hidden
-    at all higher rates.
+    Cells are hidden completely at random, in addition to those that are missing already.
+    The same seed hides the same cells from any classifier, and cells that are hidden at
+    one rate are hidden at all higher rates.
 
     Parameters
     ----------
     classifier : classifier
-        Any fitted classifier that takes missing values, also one of another library.
+        Any fitted classifier that takes missing values, even one of another library.
     X, y : table and labels
-        Rows that it has not seen.
+        Rows to score, preferably not seen in training.
     rates : sequence of float, default=(0.0, 0.1, ..., 0.9)
         Shares of the cells to hide.
     n_repeats : int, default=3
-        How often cells are drawn.
+        How many times cells are drawn.
     random_state : int, RandomState or None, default=None
         Seed of the cells.
     scoring : str, callable or None, default=None
-        Any score of scikit-learn; None for the accuracy.
+        Any score of scikit-learn; None for accuracy.
 
     Returns
     -------
@@ -225,7 +227,7 @@ def missing_feature_curve(
     scores = np.empty((len(rates), n_repeats))
     for repeat in range(n_repeats):
         for position, rate in enumerate(rates):
-            # The generator starts anew, so that higher rates hide more of the same.
+            # The generator starts afresh: higher rates hide the same cells and more.
             holes = random_holes(shape, rate, np.random.default_rng([seed, repeat]))
             hidden = punch_holes(X, holes) if rate else X
             scores[position, repeat] = scorer(classifier, hidden, y)

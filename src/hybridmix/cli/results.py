@@ -18,7 +18,7 @@ from hybridmix.cli.tables import Chunk, InputError, Table
 from hybridmix.cli.workflow import split
 from hybridmix.cli.writing import Write, writing
 from hybridmix.data import UNLABELLED
-from hybridmix.data.fingerprint import Fingerprint, Overlap
+from hybridmix.data.fingerprint import Fingerprint, Origin, Overlap
 from hybridmix.metrics import RankCounts, ScoreSums
 from hybridmix.models.typicality import LOG_RARE
 from hybridmix.tasks import Provenance, looked_up, task_of
@@ -30,6 +30,18 @@ _KEYS = {
     "log loss": "log_loss",
     "Brier score": "brier_score",
     "ROC AUC": "auc",
+}
+# What to do about rows that a model has seen, or may have seen.
+_ADVICE = {
+    Origin.SEEN: (
+        "It looks too good on them: evaluate it on rows it has not seen, or let "
+        "hybridmix report retrain it by cross-validation."
+    ),
+    Origin.MIXED: (
+        "It looks too good on these: leave them out, or let hybridmix report score the "
+        "others."
+    ),
+    Origin.UNKNOWN: "If it was, it looks too good.",
 }
 
 
@@ -224,7 +236,7 @@ class Tally:
         -------
         values : dict
             Numbers of rows with and without a label; whether they were in training, and
-            a sentence about this; accuracy, balanced accuracy, log loss, Brier score,
+            a warning if they were; accuracy, balanced accuracy, log loss, Brier score,
             area under the ROC curve (of the second class; of more, the mean over all) and
             calibration error; the 95 % intervals of these; the classes, and the confusion
             matrix with labels in rows.
@@ -237,14 +249,25 @@ class Tally:
         return {
             "rows": self._sums.n_rows,
             "unlabelled": self._n_unlabelled,
-            "training_rows": str(provenance.origin),
-            "provenance": provenance.sentence,
+            "provenance": {
+                "origin": str(provenance.origin),
+                "sentence": provenance.sentence,
+                "judged": self._overlap.n_judged,
+                "seen": self._overlap.n_seen,
+            },
+            "warning": _warning(provenance),
             **{name: score.value for name, score in named.items()},
             "calibration_error": self._sums.calibration().calibration_error,
             "intervals": {n: [score.low, score.high] for n, score in named.items()},
             "classes": classes,
             "confusion": self._confusion,
         }
+
+
+def _warning(provenance: Provenance) -> str | None:
+    """Say what to do about rows that a model has seen, or may have seen."""
+    advice = _ADVICE.get(provenance.origin)
+    return None if advice is None else f"{provenance.sentence} {advice}"
 
 
 def tallied(

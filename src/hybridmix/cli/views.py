@@ -90,7 +90,7 @@ def evaluation(values: dict[str, Any]) -> list[Any]:
     names = [_excerpt(str(label)) for label in values["classes"]]
     shown = _confusion if len(names) <= _SHOWN_CLASSES else _mistakes
     table = grid(("score", "value", "95 % interval"), scores, right=("value",))
-    provenance = values["provenance"]
+    provenance = values["provenance"]["sentence"]
     return [counted, provenance, table, *shown(names, values["confusion"])]
 
 

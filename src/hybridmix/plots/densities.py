@@ -91,7 +91,7 @@ class ClassDensitiesDisplay:
             Their labels. Without labels, the rows are compared with the sum of all
             classes.
         column : int, str or None, default=None
-            Name or position; None for the real column that tells most about the class
+            Name or position; None for the real column that says most about the class
             of these rows.
         grid_resolution : int, default=400
             Points of the curves.

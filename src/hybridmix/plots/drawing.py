@@ -11,7 +11,7 @@ from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import UNLABELLED
 from hybridmix.plots.axes import import_pyplot
 
-# The colours of Okabe and Ito, which people with any colour vision can tell apart.
+# The colours of Okabe and Ito, which look different to people with any colour vision.
 PALETTE = (
     "#0072b2",
     "#d55e00",
@@ -29,7 +29,7 @@ _MANY_ROWS = 500
 
 
 class Style(NamedTuple):
-    """How a class looks; colours are never all that tells classes apart."""
+    """How a class looks; classes never differ in colour alone."""
 
     color: str
     marker: str
@@ -98,7 +98,7 @@ def class_handles(classes: Sequence[Any], labels: IntArray) -> list[Any]:
 def ellipse(
     mean: FloatArray, covariance: FloatArray, n_deviations: float = 2.0
 ) -> FloatArray:
-    """Return points (2, 200) so many standard deviations from the mean of a Gaussian."""
+    """Return points (2, 200) a number of standard deviations from a Gaussian's mean."""
     angle = np.linspace(0.0, 2.0 * np.pi, 200)
     circle = np.stack([np.cos(angle), np.sin(angle)])
     # Unlike a Cholesky factor, this root also exists for a flat ellipse.

@@ -122,7 +122,7 @@ class MarginalView:
     ) -> list[int]:
         """Return the positions of chosen columns, after a check that they can be shown.
 
-        None chooses real columns: those that tell most about the class, or the first
+        None chooses real columns: those that say most about the class, or the first
         ones if there are no classes.
         """
         if columns is None:

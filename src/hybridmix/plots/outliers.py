@@ -14,7 +14,7 @@ from hybridmix.plots.drawing import PALETTE
 _N_BINS = 40
 # Numbers of rows are on a logarithmic scale, so that single ones show, from here on.
 _LOWEST = 0.5
-# The axis ends at so many times the largest one.
+# The axis ends at this many times the largest one.
 _ROOM = 4.0
 # Scores below this are drawn on a logarithmic scale.
 _FAR = -10.0
@@ -78,7 +78,7 @@ class OutlierScoresDisplay:
         """
         if not hasattr(estimator, "typicality"):
             raise TypeError(
-                f"A {type(estimator).__name__} does not tell how typical rows are; "
+                f"A {type(estimator).__name__} does not say how typical rows are; "
                 "estimators of hybridmix do."
             )
         if threshold is None:

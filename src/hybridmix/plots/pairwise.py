@@ -95,7 +95,7 @@ class PairwiseMarginalsDisplay:
         y : array-like of shape (n,) or None, default=None
             Their labels, if the estimator has classes.
         columns : sequence of int or str, or None, default=None
-            Names or positions; None for up to four real columns: those that tell most
+            Names or positions; None for up to four real columns: those that say most
             about the class, or the first ones if there are no classes.
         grid_resolution : int, default=80
             Points along each axis.

@@ -108,7 +108,7 @@ class DecisionRegionsDisplay:
         y : array-like of shape (n,) or None, default=None
             Their labels; rows without one are grey.
         columns : pair of int or str, or None, default=None
-            Two real columns by name or position; None for the two that tell most about
+            Two real columns by name or position; None for the two that say most about
             the class of these rows.
         grid_resolution : int, default=200
             Points along each axis.

@@ -25,7 +25,7 @@ class TradeoffPathDisplay:
     tradeoffs : ndarray of shape (t,)
         In ascending order.
     measures : mapping of str to ndarray of shape (t, r)
-        What was measured for each tradeoff, in each of so many repetitions or folds.
+        What was measured for each tradeoff, in each repetition or fold.
     chosen : int or None, default=None
         Place of the tradeoff that was chosen.
 

@@ -146,7 +146,7 @@ def number(value: float) -> str:
 
 
 def tick_texts(values: Sequence[float]) -> list[str]:
-    """Write equidistant numbers with the digits that tell them apart."""
+    """Write equidistant numbers with enough digits to see that they differ."""
     largest = max((abs(value) for value in values), default=0.0)
     step = values[1] - values[0] if len(values) > 1 else largest
     if step == 0.0 or largest >= 1e6 or step < 1e-5:
@@ -156,7 +156,7 @@ def tick_texts(values: Sequence[float]) -> list[str]:
 
 
 def fixed(value: float, digits: int = 3) -> str:
-    """Write a score with the same number of digits as those beside it."""
+    """Write a number with a fixed number of digits, as other scores in its table."""
     if not math.isfinite(value):
         return NONE
     # Adding zero turns minus zero into zero.

@@ -16,21 +16,7 @@ from hybridmix.cli.models import Model, read_all
 from hybridmix.cli.tables import CHUNK_ROWS
 from hybridmix.cli.workflow import load_matching, tell_written
 from hybridmix.cli.writing import check_output
-from hybridmix.data.fingerprint import Origin
 from hybridmix.io import read_versions
-
-# What to do about rows that a model has seen, or may have seen.
-_ADVICE = {
-    Origin.SEEN: (
-        "It looks too good on them: evaluate it on rows it has not seen, or let "
-        "hybridmix report retrain it by cross-validation."
-    ),
-    Origin.MIXED: (
-        "It looks too good on these: leave them out, or let hybridmix report score the "
-        "others."
-    ),
-    Origin.UNKNOWN: "If it was, it looks too good.",
-}
 
 
 def evaluate(
@@ -52,8 +38,8 @@ def evaluate(
         tally = results.tallied(matching, target, chunk_rows, console)
         classes = matching.model.estimator.classes_.tolist()
         values = tally.values(classes)
-        if values["training_rows"] != Origin.UNSEEN:
-            console.warn(f"{values['provenance']} {_ADVICE[values['training_rows']]}")
+        if values["warning"] is not None:
+            console.warn(values["warning"])
         console.result(values, *views.evaluation(values))
 
 

@@ -67,7 +67,7 @@ def _component_name(subject: Subject, component: int) -> str:
 def _size_table(subject: Subject, shown: IntArray, assigned: IntArray) -> str:
     shares = np.exp(subject.model.model_.log_weights)
     counts = np.bincount(assigned, minlength=len(shares))
-    # Of a row that is hardly there, nothing is untypical.
+    # A row with few cells is typical whatever they are.
     half_full = subject.observed[subject.scored].mean(axis=1) >= 0.5
     rows = []
     for j in shown.tolist():
@@ -121,7 +121,7 @@ def _profile_table(subject: Subject, shown: IntArray) -> str:
     names = [_component_name(subject, j) for j in shown.tolist()]
     text = (
         "Real columns have mean ± standard deviation, in the units of the table; "
-        "categorical ones the most probable category. Colours tell how far a mean lies "
+        "categorical ones the most probable category. Colours show how far a mean lies "
         "above (▲) or below (▼) the overall one, or how unusual a category is."
     )
     if n_columns > _MAX_COLUMNS:
@@ -130,7 +130,7 @@ def _profile_table(subject: Subject, shown: IntArray) -> str:
             "most are shown."
         )
     return paragraph(text) + table(
-        "Columns in the components, beginning with those that tell them apart",
+        "Columns in the components, starting with those in which they differ most",
         ("column", "all", *names),
         rows,
         class_="profiles",

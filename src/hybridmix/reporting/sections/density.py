@@ -30,9 +30,9 @@ N_UNUSUAL = 10
 _N_CELLS = 3
 # Cells are hidden one by one; with more columns than this it would take long.
 _MAX_COLUMNS = 500
-# Objectives that tell classes apart and leave the density to itself.
+# Objectives that separate classes and do not ask the density to fit the rows.
 _WITHOUT_LIKELIHOOD = ("conditional", "margin")
-# Probabilities below exp of this are all alike: never.
+# Probabilities below exp of this all mean: never.
 _LEAST = -20.0
 
 
@@ -54,9 +54,9 @@ def density_section(findings: Findings) -> str:
         parts.insert(
             0,
             note(
-                f"The objective {subject.model.objective!r} has no likelihood of the "
-                "rows in it, so that the density need not fit them: many rows may look "
-                "unusual that are not."
+                f"The objective {subject.model.objective!r} does not include the "
+                "likelihood of the rows, so the density need not fit them: many rows may "
+                "look unusual that are not."
             ),
         )
     if len(subject.scored) < subject.n_rows:
@@ -81,7 +81,7 @@ def _histograms(subject: Subject) -> str:
         f"{fixed(threshold, 2)}, of the model's own rows about {expected} or fewer."
     )
     if n_far:
-        caption += f" {count(n_far, 'row')} below {number(_LEAST)} stand there."
+        caption += f" {count(n_far, 'row')} below {number(_LEAST)} are shown there."
     return figures(
         [
             figure(
@@ -132,9 +132,9 @@ def _unusual_table(subject: Subject) -> str:
     )
     if explains:
         text = (
-            "Every cell of these rows is hidden in turn, exactly. Named are those whose "
-            "absence raises the typicality most, with the value that the model expects "
-            "from the rest of the row."
+            "Each cell of these rows is hidden in turn, exactly. The table names those "
+            "whose absence raises the typicality most, with the value that the model "
+            "expects from the rest of the row."
         )
         return result + paragraph(text)
     return result + note(f"Cells of {n_columns} columns are not looked at one by one.")

@@ -120,7 +120,7 @@ def _curves(subject: Subject, trial: Trial) -> str:
         precision, recall, _ = precision_recall_curve(is_class, score)
         name = subject.class_names[k]
         roc.append(Series(f"{name}: area {fixed(auc(fpr, tpr))}", fpr, tpr))
-        # From left to right; the last point is no threshold's but a convention.
+        # From left to right; the last point is a convention, not a threshold.
         precision_recall.append(Series(name, recall[:-1][::-1], precision[:-1][::-1]))
     area = f", with area {fixed(auc(roc[0].x, roc[0].y))}" if len(roc) == 1 else ""
     unit = (-0.02, 1.02)

@@ -15,8 +15,8 @@ from hybridmix.reporting.subject import Subject
 _TERMS = (
     (
         "log density",
-        "How probable a row is, in the units of the table. Comparable only between rows "
-        "with the same columns.",
+        "How probable a row is, in the units of the table. It can be compared only "
+        "between rows that have the same columns.",
     ),
     (
         "typicality",
@@ -46,7 +46,7 @@ def reproduce_section(findings: Findings) -> str:
             table(
                 "Terms", ("term", "meaning"), terms, text_columns=(0, 1), class_="terms"
             ),
-            heading("Again"),
+            heading("How to make this report again"),
             paragraph(
                 "The same model, table, title, options and versions give the same "
                 "report, byte for byte. The summary says how the model was made."

@@ -1,4 +1,4 @@
-"""What the model is, and how it does, in a few figures."""
+"""What the model is and how good it is, in a few figures."""
 
 from __future__ import annotations
 

@@ -33,12 +33,10 @@ def training_section(findings: Findings) -> str:
     traces = _traces(subject.model)
     if not hasattr(subject.model, "trace_"):
         parts = [
-            note("The model follows from another one and has no traces of training.")
+            note("The model was derived from another one and has no traces of training.")
         ]
     elif not traces:
-        parts = [
-            note("The classes were fitted one by one, which leaves no common trace.")
-        ]
+        parts = [note("The classes were fitted one by one, so there is no common trace.")]
     else:
         parts = [
             paragraph(_ending(subject.model)),
@@ -55,7 +53,7 @@ def training_section(findings: Findings) -> str:
 def _ending(model: Any) -> str:
     took = f"The last solver took {count(model.n_iter_, 'iteration')}"
     if not model.converged_:
-        return f"{took}, the most that it may, and was not at its optimum yet."
+        return f"{took}, the most it was allowed, without reaching its optimum."
     if "validation_error" in getattr(model, "history_", {}):
         return f"{took}, and the model with the fewest errors on held-out rows was kept."
     return f"{took} and met its tolerance."
@@ -124,8 +122,8 @@ def _criterion_figure(criteria: dict[str, dict[int, float]]) -> str:
     )
     return figure(
         picture,
-        "Bayesian information criterion by the number of components; the least was "
-        "chosen.",
+        "Bayesian information criterion by the number of components; the number with the "
+        "lowest value was chosen.",
     )
 
 
