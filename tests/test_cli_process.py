@@ -14,6 +14,7 @@ import pytest
 from cli_tools import QUICK, make_table, process, write
 
 import hybridmix
+from hybridmix.exceptions import UnsupportedError
 
 needs_shell = pytest.mark.skipif(
     not os.path.exists("/dev/full"), reason="needs a shell and devices of Linux"
@@ -208,6 +209,15 @@ def test_interruption(shell, fitted, monkeypatch):
     monkeypatch.setattr("hybridmix.cli.app.run", interrupted)
     assert shell("predict", fitted) == 130
     assert shell.err == "hybridmix: interrupted\n"
+
+
+def test_what_a_model_does_not_offer_is_said(shell, fitted, monkeypatch):
+    def refuse(self, *_, **__):
+        raise UnsupportedError(self, "samples", "Fit a density.")
+
+    monkeypatch.setattr(hybridmix.HybridMixtureClassifier, "sample", refuse)
+    line = shell.fail("sample", fitted)
+    assert line.endswith("HybridMixtureClassifier does not offer samples. Fit a density.")
 
 
 def test_unexpected_errors_and_debugging(shell, fitted, monkeypatch):
