@@ -170,7 +170,7 @@ def test_an_interrupted_process(tmp_path):
     assert model.read_bytes() == b"old"
 
 
-@pytest.mark.parametrize("module", ["numpy", "typer"])
+@pytest.mark.parametrize("module", ["hybridmix.cli.interrupts", "numpy", "typer"])
 def test_interrupts_during_imports(fitted, module):
     command = [sys.executable, "-X", "importtime", "-m", "hybridmix", "inspect", fitted]
     with subprocess.Popen(
@@ -249,7 +249,7 @@ def test_bars_on_a_terminal(shell, fitted, monkeypatch):
 
 
 def test_what_is_missing_is_named(shell, monkeypatch):
-    monkeypatch.setattr("hybridmix.cli._NEEDED", ("typer", "no_such_package"))
+    monkeypatch.setattr("hybridmix.cli.process._NEEDED", ("typer", "no_such_package"))
     line = shell.fail("fit", code=1)
     assert "needs no_such_package: pip install 'hybridmix[cli]'" in line
 
