@@ -23,11 +23,11 @@ from cli_tools import FORMATS, QUICK, make_table, pq, read, rows_of, write
         ("t.csv", b"a,b\n1,caf\xe9\n", "t.csv: byte 0xe9 is not UTF-8"),
         ("t.csv", "a,b\n1,2\n".encode("utf-16"), "iconv -f UTF-16"),
         ("t.csv", b'a,b\n1,"2\n3,4\n', "unexpected end of data"),
-        ("t.csv.gz", b"a,b\n1,2\n", "not a whole gzip file"),
+        ("t.csv.gz", b"a,b\n1,2\n", "not a complete gzip file"),
         (
             "t.csv.gz",
             gzip.compress(b"a,b\n1,2\n" * 99, mtime=0)[:-12],
-            "not a whole gzip file",
+            "not a complete gzip file",
         ),
         ("t.parquet", b"PAR", "not a parquet file"),
         ("t.feather", b"a,b\n1,2\n", "not a feather file"),

@@ -14,6 +14,7 @@ import pytest
 from cli_tools import QUICK, make_table, process, write
 
 import hybridmix
+from hybridmix.exceptions import UnsupportedError
 
 needs_shell = pytest.mark.skipif(
     not os.path.exists("/dev/full"), reason="needs a shell and devices of Linux"
@@ -169,7 +170,7 @@ def test_an_interrupted_process(tmp_path):
     assert model.read_bytes() == b"old"
 
 
-@pytest.mark.parametrize("module", ["numpy", "typer"])
+@pytest.mark.parametrize("module", ["hybridmix.cli.interrupts", "numpy", "typer"])
 def test_interrupts_during_imports(fitted, module):
     command = [sys.executable, "-X", "importtime", "-m", "hybridmix", "inspect", fitted]
     with subprocess.Popen(
@@ -210,6 +211,15 @@ def test_interruption(shell, fitted, monkeypatch):
     assert shell.err == "hybridmix: interrupted\n"
 
 
+def test_what_a_model_does_not_offer_is_said(shell, fitted, monkeypatch):
+    def refuse(self, *_, **__):
+        raise UnsupportedError(self, "samples", "Fit a density.")
+
+    monkeypatch.setattr(hybridmix.HybridMixtureClassifier, "sample", refuse)
+    line = shell.fail("sample", fitted)
+    assert line.endswith("HybridMixtureClassifier does not offer samples. Fit a density.")
+
+
 def test_unexpected_errors_and_debugging(shell, fitted, monkeypatch):
     def broken(self, frame):
         raise RuntimeError("oh\nno")
@@ -239,7 +249,7 @@ def test_bars_on_a_terminal(shell, fitted, monkeypatch):
 
 
 def test_what_is_missing_is_named(shell, monkeypatch):
-    monkeypatch.setattr("hybridmix.cli._NEEDED", ("typer", "no_such_package"))
+    monkeypatch.setattr("hybridmix.cli.process._NEEDED", ("typer", "no_such_package"))
     line = shell.fail("fit", code=1)
     assert "needs no_such_package: pip install 'hybridmix[cli]'" in line
 

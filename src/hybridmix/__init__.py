@@ -4,11 +4,10 @@ Mixture models of real, categorical and mixed tables that classify, estimate den
 fill holes and find outliers, with missing values marginalised exactly.
 """
 
-from importlib import import_module
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from hybridmix.estimators import (
         HybridMixtureClassifier,
         HybridMixtureClassifierCV,
@@ -36,12 +35,15 @@ __all__ = [
 _HOMES = {"load": "io", "save": "io", "report": "reporting"}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     """Import what is asked for when it is asked for.
 
     The command line begins by importing this package. Were scikit-learn imported with it,
     Ctrl-C in the first seconds would end in a traceback that nothing could catch.
     """
+    from importlib import import_module
+    from importlib.util import find_spec
+
     if name in __all__:
         home = import_module(f"hybridmix.{_HOMES.get(name, 'estimators')}")
         value = globals()[name] = getattr(home, name)

@@ -1,8 +1,6 @@
 """``python -m hybridmix`` is the command line."""
 
-import sys
-
-from hybridmix.cli import main
+from hybridmix.cli import run_and_exit
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_and_exit()

@@ -1,19 +1,20 @@
 """The command line: ``hybridmix fit``, ``predict`` and the like.
 
-Only small modules of Python are imported here: everything else waits until Ctrl-C can be
-caught.
+Nothing is imported here that Python has not imported itself: everything else waits until
+Ctrl-C can be caught.
 """
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Sequence
-from importlib.util import find_spec
 
-from hybridmix.cli.interrupts import INTERRUPTED, noticing_interrupts, was_interrupted
-from hybridmix.cli.streams import BROKEN_PIPE, discard_output, open_closed_streams
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import NoReturn
 
-_NEEDED = ("typer", "rich", "pandas", "pyarrow")
+_INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,36 +32,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         program that reads the output has ended, else 1.
     """
     try:
-        with noticing_interrupts():
-            open_closed_streams()
-            return _run(sys.argv[1:] if arguments is None else arguments)
+        from hybridmix.cli.process import run_guarded
+
+        return run_guarded(sys.argv[1:] if arguments is None else arguments)
     except KeyboardInterrupt:
         print("hybridmix: interrupted", file=sys.stderr)
-        return INTERRUPTED
-    except BrokenPipeError:
-        return BROKEN_PIPE
-    finally:
-        discard_output()
+        return _INTERRUPTED
 
 
-def _run(arguments: Sequence[str]) -> int:
-    missing = [name for name in _NEEDED if find_spec(name) is None]
-    if missing:
-        print(
-            f"hybridmix: error: The command line needs {', '.join(missing)}: "
-            "pip install 'hybridmix[cli]'.",
-            file=sys.stderr,
-        )
-        return 1
-    try:
-        from hybridmix.cli.app import run
-
-        code = run(arguments)
-    except Exception:
-        # Packages may turn an interrupt during their import into another error.
-        if not was_interrupted():
-            raise
-        code = INTERRUPTED
-    if code == INTERRUPTED or was_interrupted():
-        raise KeyboardInterrupt
-    return code
+def run_and_exit() -> NoReturn:
+    """Run the command line as a process of its own."""
+    code = main()
+    if code == _INTERRUPTED:
+        # After an interrupt within some imports, Python ends by the signal and not by the
+        # exit code, although the interrupt was caught. The code is to be the same always.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)

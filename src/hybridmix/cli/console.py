@@ -20,6 +20,7 @@ from hybridmix._text import json_safe, printable
 from hybridmix.cli.interrupts import stop_if_interrupted
 from hybridmix.cli.streams import results_to_stdout
 from hybridmix.cli.tables import Chunk
+from hybridmix.exceptions import UnsupportedError
 from hybridmix.progress import Listener, Step, listening
 
 
@@ -177,7 +178,7 @@ def _described(error: Exception) -> tuple[str, int]:
         )
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{error.strerror}.", 2 if is_input else 1
-    if isinstance(error, ValueError):
+    if isinstance(error, ValueError | UnsupportedError):
         return str(error), 2
     if isinstance(error, ImportError):
         return str(error), 1
