@@ -20,7 +20,7 @@ from hybridmix import (
     MixtureImputer,
     MixtureOutlierDetector,
 )
-from hybridmix.objectives import Likelihood, Margin, ScaledMargin
+from hybridmix.objectives import Margin, ScaledMargin
 from hybridmix.solvers import ExtendedBaumWelch, LimitedMemoryBFGS
 
 

@@ -21,7 +21,6 @@ import numpy.typing as npt
 
 from hybridmix._chunks import row_chunks
 from hybridmix._registered import registered
-from hybridmix._registered import registered
 from hybridmix._require import require, require_whole
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data.schema import Schema
