@@ -103,6 +103,42 @@ class Fingerprint:
     counts: IntArray
     n_rows: int
 
+    @classmethod
+    def of(cls, found: IntArray) -> Overlap:
+        """Count what `Fingerprint.look_up` has found."""
+        return cls(len(found), int(np.sum(found != UNJUDGED)), int(np.sum(found == SEEN)))
+
+    def __add__(self, other: Overlap) -> Overlap:
+        return Overlap(
+            self.n_rows + other.n_rows,
+            self.n_judged + other.n_judged,
+            self.n_seen + other.n_seen,
+        )
+
+
+@registered
+@registered
+@dataclass(frozen=True, eq=False)
+class Fingerprint:
+    """The smallest hashes of the distinct rows of a table.
+
+    The order of the rows, the container and the type of a column make no difference, as
+    long as the values are the same. Labels and weights are not part of it.
+
+    Attributes
+    ----------
+    hashes : ndarray of uint64, shape (k,)
+        In ascending order; `SIZE` of them at most.
+    counts : ndarray of int64, shape (k,)
+        How often each of these rows occurs.
+    n_rows : int
+        Rows of the table.
+    """
+
+    hashes: Hashes
+    counts: IntArray
+    n_rows: int
+
     def check_consistent(self) -> None:
         """Raise ValueError unless these are counted hashes in ascending order."""
         for name, kind in (("hashes", np.uint64), ("counts", np.int64)):
