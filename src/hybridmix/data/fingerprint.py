@@ -21,7 +21,6 @@ import numpy.typing as npt
 
 from hybridmix._chunks import row_chunks
 from hybridmix._registered import registered
-from hybridmix._require import require, require_whole
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data.schema import Schema
 from hybridmix.data.table import Table
@@ -81,7 +80,6 @@ class Overlap:
 
 
 @registered
-@registered
 @dataclass(frozen=True, eq=False)
 class Fingerprint:
     """The smallest hashes of the distinct rows of a table.
@@ -102,53 +100,6 @@ class Fingerprint:
     hashes: Hashes
     counts: IntArray
     n_rows: int
-
-    @classmethod
-    def of(cls, found: IntArray) -> Overlap:
-        """Count what `Fingerprint.look_up` has found."""
-        return cls(len(found), int(np.sum(found != UNJUDGED)), int(np.sum(found == SEEN)))
-
-    def __add__(self, other: Overlap) -> Overlap:
-        return Overlap(
-            self.n_rows + other.n_rows,
-            self.n_judged + other.n_judged,
-            self.n_seen + other.n_seen,
-        )
-
-
-@registered
-@registered
-@dataclass(frozen=True, eq=False)
-class Fingerprint:
-    """The smallest hashes of the distinct rows of a table.
-
-    The order of the rows, the container and the type of a column make no difference, as
-    long as the values are the same. Labels and weights are not part of it.
-
-    Attributes
-    ----------
-    hashes : ndarray of uint64, shape (k,)
-        In ascending order; `SIZE` of them at most.
-    counts : ndarray of int64, shape (k,)
-        How often each of these rows occurs.
-    n_rows : int
-        Rows of the table.
-    """
-
-    hashes: Hashes
-    counts: IntArray
-    n_rows: int
-
-    def check_consistent(self) -> None:
-        """Raise ValueError unless these are counted hashes in ascending order."""
-        for name, kind in (("hashes", np.uint64), ("counts", np.int64)):
-            array = getattr(self, name)
-            is_array = isinstance(array, np.ndarray) and array.dtype == kind
-            require(is_array and array.ndim == 1, f"{name} of the fingerprint is odd")
-        same = len(self.hashes) == len(self.counts) <= SIZE
-        require(same, "hashes and counts of the fingerprint differ in number")
-        require(np.all(self.hashes[1:] > self.hashes[:-1]), "hashes are not in order")
-        require_whole("rows of the fingerprint", (self.n_rows,))
 
     @classmethod
     def of(cls, table: Table, weights: FloatArray | None = None) -> Fingerprint:
