@@ -101,12 +101,14 @@ class Problem:
         self.total_weight = dataset.total_weight
         self.class_weights = dataset.class_weights(model.n_classes)
         self._dataset = dataset
-        self._classes_alone = not objective.needs_rivals and model.offers("of_class")
-        # Chunks of a single label let rows of a class skip its rivals.
+        # Chunks of a single label let rows of a class skip its rivals. Where they do not,
+        # every chunk adds up statistics of all classes: with thousands of classes of a
+        # few rows, this would take longer than all else.
         borders = (np.flatnonzero(np.diff(dataset.labels)) + 1).tolist()
-        if not self._classes_alone and len(borders) * FEWEST_ROWS > dataset.n_rows:
-            # Every chunk adds up statistics of all classes: with thousands of classes
-            # of a few rows, this would take longer than all else.
+        has_large_classes = len(borders) * FEWEST_ROWS <= dataset.n_rows
+        can_skip = not objective.needs_rivals and model.offers("of_class")
+        self._labels_are_apart = can_skip or has_large_classes
+        if not self._labels_are_apart:
             borders = []
         self._rows = ChunkedRows(dataset.rows, model, workers, borders, keep=True)
         self._label_of = [int(dataset.labels[chunk.start]) for chunk in self._rows.chunks]
@@ -158,7 +160,8 @@ class Problem:
         """Return, for each label, the part of the model that its rows look at."""
         everything = _View(model, slice(None), 0)
         views = dict.fromkeys(self._label_of, everything)
-        if self._classes_alone:
+        may_skip = self._labels_are_apart and not self.objective.needs_rivals
+        if may_skip and model.offers("of_class"):
             for label in views:
                 if label != UNLABELLED:
                     own = model.of_class(label)
