@@ -128,7 +128,7 @@ class ArrayColumns:
         fits = all(self._holds(values) for values in columns.values())
         result = self._array.copy() if fits else self._array.astype(object)
         for column, values in columns.items():
-            result[:, column] = values
+            result[:, column] = _clipped(values, result.dtype)
         return result
 
     def _holds(self, values: NewColumn) -> bool:
@@ -179,3 +179,11 @@ def build_table(
 def _holding_nan(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the type for real values of a table whose categories have a type."""
     return np.dtype(np.float64) if dtype.kind in "iu" else dtype
+
+
+def _clipped(values: NewColumn, dtype: np.dtype[np.generic]) -> NewColumn:
+    """Bring numbers into the range of a type that is narrower than theirs."""
+    if not isinstance(values, np.ndarray) or dtype.kind != "f":
+        return values
+    limits = np.finfo(dtype)  # type: ignore[type-var]
+    return np.clip(values, limits.min, limits.max)

@@ -186,7 +186,8 @@ def component_attributes(
     attributes: dict[str, Any] = {"mixing_": np.exp(model.log_mixing)}
     if schema.real:
         gaussian = factors.pop(0)
-        attributes["means_"] = gaussian.means
+        scaled = getattr(model.components, "factors", [model.components])[0]
+        attributes["means_"] = schema.restored(scaled.means.T).T
         attributes.update(COVARIANCE_TYPES[covariance_type].published(gaussian))
     if schema.categorical:
         probabilities = np.exp(factors.pop(0).log_probabilities)
@@ -207,4 +208,4 @@ def _scaled_centres(init: Any, n_components: int, schema: Schema) -> FloatArray:
         )
     if not np.isfinite(centres).all():
         raise ValueError("init holds NaN or infinity.")
-    return (centres[:, list(schema.real)] - schema.centre) / schema.scale
+    return schema.standardised(centres[:, list(schema.real)].T).T

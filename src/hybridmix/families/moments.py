@@ -37,7 +37,7 @@ class DiagonalParameters(Parameters):
         require_array("variances", self.variances, self.means.shape, positive=True)
 
     def affine(self, scale: FloatArray, shift: FloatArray) -> Self:
-        return type(self)(self.means * scale + shift, self.variances * scale**2)
+        return type(self)(self.means * scale + shift, self.variances * scale * scale)
 
     @property
     def full_covariances(self) -> FloatArray:
@@ -108,7 +108,8 @@ class FullParameters(Parameters):
     def affine(self, scale: FloatArray, shift: FloatArray) -> Self:
         return type(self)(
             self.means * scale + shift,
-            self.covariances * (scale[:, None] * scale),
+            # One factor after the other: zero times infinity would not be zero.
+            self.covariances * scale[:, None] * scale,
             self.whiteners / scale,
         )
 

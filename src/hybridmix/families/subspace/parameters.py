@@ -71,7 +71,7 @@ class Subspace:
         return Subspace(
             self.centre * scale + shift,
             self.loading * scale[:, None],
-            self.noise * scale**2,
+            self.noise * scale * scale,
         )
 
     def marginal(self, columns: IntArray | list[int] | None) -> Subspace:
