@@ -11,7 +11,12 @@ import numpy as np
 
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.families.base import Parameters, Statistics
-from hybridmix.families.moments import FullParameters, FullStatistics, inverse_lower
+from hybridmix.families.moments import (
+    FullParameters,
+    FullStatistics,
+    factorised,
+    inverse_lower,
+)
 from hybridmix.families.prior import LOG_2PI
 
 # Products of loadings are formed for so many numbers at a time.
@@ -61,7 +66,7 @@ class Subspace:
         return Subspace(
             self.centre * scale + shift,
             self.loading * scale[:, None],
-            self.noise * scale**2,
+            self.noise * scale * scale,
         )
 
     def marginal(self, columns: IntArray | list[int] | None) -> Subspace:
@@ -131,7 +136,7 @@ class LatentRegression:
     @cached_property
     def whiteners(self) -> FloatArray:
         r"""Lower triangular :math:`B` with :math:`B M B^\top = I`, (J, q, q)."""
-        return inverse_lower(np.linalg.cholesky(self.latent.precisions + self.gram))
+        return inverse_lower(factorised(self.latent.precisions + self.gram)[1])
 
     @cached_property
     def covariances(self) -> FloatArray:
