@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from hybridmix._require import (
 )
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import Rows
-from hybridmix.families.base import Family, Parameters
+from hybridmix.families.base import Family, Notes, Parameters, Prepared
 from hybridmix.models.base import Evaluation, Model, RowsOfClass
 from hybridmix.models.coordinates import MixtureCoordinates
 from hybridmix.models.damping import damped_mixture
@@ -36,7 +35,7 @@ _DEAD_SHARE = 1e-8
 
 @registered
 @dataclass(frozen=True, eq=False)
-class Mixture(Model[Any, MixtureStatistics]):
+class Mixture(Model[Prepared, MixtureStatistics]):
     r"""Classes that are mixtures of components of one family.
 
     .. math:: p(x, c) = \pi_c \sum_{k=1}^{K_c} \alpha_{ck}\, p(x \mid c, k)
@@ -118,11 +117,11 @@ class Mixture(Model[Any, MixtureStatistics]):
         """About how many multiplications the evaluation of a row takes."""
         return self.n_components * self.family.kept_width()
 
-    def prepare(self, rows: Rows) -> Any:
+    def prepare(self, rows: Rows) -> Prepared:
         """Rearrange rows into what the family reads."""
         return self.family.prepare(rows)
 
-    def evaluate(self, prepared: Any) -> MixtureEvaluation:
+    def evaluate(self, prepared: Prepared) -> MixtureEvaluation:
         """Evaluate log joint densities, with what weighs the components."""
         log_density, notes = self.family.evaluate(prepared, self.components)
         log_density += self.log_weights[:, None]
@@ -314,11 +313,11 @@ class MixtureEvaluation(Evaluation[MixtureStatistics]):
     """
 
     model: Mixture
-    prepared: Any
+    prepared: Prepared
     log_joint: FloatArray
     relative: FloatArray
     sums: FloatArray
-    notes: Any
+    notes: Notes
 
     def statistics(self, weights: FloatArray) -> MixtureStatistics:
         """Pull signed weights (C, n) back; this uses up `relative`."""
