@@ -153,7 +153,7 @@ class Mixture(Model[Prepared, MixtureStatistics]):
     def coordinates(
         self, n_rows: float, learn_class_prior: bool = True
     ) -> MixtureCoordinates:
-        """Return coordinates around this mixture, whitened for so many rows."""
+        """Return coordinates around this mixture, whitened for this many rows."""
         counts = n_rows * np.exp(self.log_weights)
         return MixtureCoordinates(self, counts, learn_class_prior)
 

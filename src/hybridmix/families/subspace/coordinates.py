@@ -63,7 +63,7 @@ class SubspaceCoordinates(Coordinates[SubspaceParameters, SubspaceStatistics]):
     loading of a column is :math:`V_i = V_{0i} + \sqrt{\psi_{0i}}\, L^{-\top} u_i` and the
     deviation of its noise :math:`\sqrt{\psi_{0i}}\, e^{b_i}`. The vector holds ``u`` and
     ``b`` times the square root of the number of rows. Changes of the loading within its
-    own subspace are left out: the latent variables can make them, too.
+    own subspace are left out: the latent variables can make them as well.
     """
 
     def __init__(

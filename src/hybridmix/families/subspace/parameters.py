@@ -21,7 +21,7 @@ from hybridmix.families.moments import (
 )
 from hybridmix.families.prior import LOG_2PI
 
-# Products of loadings are formed for so many numbers at a time.
+# Products of loadings are formed for this many numbers at a time.
 _BLOCK = 1 << 20
 
 

@@ -24,7 +24,8 @@ from hybridmix.families.subspace.projections import group_latent_rows, weights_o
 
 # Noise of columns of their own is drawn to the mean of all columns by this share.
 _COMMON_NOISE = 0.1
-# EM over rows with holes sees so many of them, times squared number of factors.
+# EM over rows with holes sees this many of them, divided by the squared number of
+# factors.
 _MOST_NUMBERS, _FEWEST_ROWS = 10_000_000, 1000
 _MOST_ITERATIONS, _TOLERANCE = 50, 1e-3
 # From this size on, a few eigenvectors are found faster without all others.
@@ -51,15 +52,15 @@ class Spectrum:
     vectors: FloatArray
 
     def remainders(self) -> FloatArray:
-        """Return the mean variance beside the first q directions, q = 1, 2, ..., (k,)."""
+        """Return the mean variance outside the first q directions, q = 1, 2, ..., (k,)."""
         d = len(self.variances)
         left = self.variances.sum() - np.cumsum(self.values)
         return np.maximum(left, 0.0) / np.maximum(d - 1 - np.arange(len(self.values)), 1)
 
     def subspace(self, n_factors: int, floor: float, equal_noise: bool) -> Subspace:
-        r"""Return the subspace of so many factors.
+        r"""Return the subspace of this many factors.
 
-        With the mean variance :math:`\sigma^2` beside the leading directions, the loading
+        With the mean variance :math:`\sigma^2` outside the leading directions, the loading
         of highest likelihood for equal noise is
         :math:`V = U (\Lambda - \sigma^2 I)^{1/2}` (Tipping and Bishop 1999).
         """
@@ -86,7 +87,7 @@ def principal_subspace(
     floor: float,
     equal_noise: bool = True,
 ) -> Subspace:
-    """Return the subspace of so many factors, by maximum likelihood for equal noise.
+    """Return the subspace of this many factors, by maximum likelihood for equal noise.
 
     If the noise is not to be equal, that of each column is then what the subspace leaves
     of its variance, drawn a little to the mean. Rows with holes take EM, over as many

@@ -36,7 +36,7 @@ class _Refined(NamedTuple):
 
 @dataclass(frozen=True)
 class RefinedSubspaceGaussian(SubspaceGaussian):
-    r"""The same densities, for gradient methods that move the subspace, too.
+    r"""The same densities, for gradient methods that also move the subspace.
 
     M-steps leave the subspace as it is. The noise has a prior, too, of the same strength
     :math:`\nu` and around the noise :math:`\Psi_0` to begin with: a column that the
