@@ -60,7 +60,7 @@ class Spectrum:
     def subspace(self, n_factors: int, floor: float, equal_noise: bool) -> Subspace:
         r"""Return the subspace of this many factors.
 
-        With the mean variance :math:`\sigma^2` outside the leading directions, the loading
+        With the mean variance :math:`\sigma^2` outside of these directions, the loading
         of highest likelihood for equal noise is
         :math:`V = U (\Lambda - \sigma^2 I)^{1/2}` (Tipping and Bishop 1999).
         """
