@@ -11,7 +11,7 @@ from scipy.sparse.linalg import ArpackError, eigsh
 from hybridmix._chunks import row_chunks
 from hybridmix._typing import BoolArray, FloatArray
 from hybridmix.data.rows import Rows
-from hybridmix.families.moments import FullStatistics
+from hybridmix.families.moments import FullStatistics, factorised
 from hybridmix.families.prior import VariancePrior
 from hybridmix.families.subspace.distinct import distinct_rows
 from hybridmix.families.subspace.family import SubspaceGaussian
@@ -189,7 +189,7 @@ def _expectation_maximisation(
         loading, left = _regressed(sums, grams, weights.sum() / rows.n_rows)
         # The factors turn out to have another variance than one, which the loading takes
         # over: without this expansion EM changes its length by tiny steps.
-        loading = loading @ np.linalg.cholesky(latent.second[0] / latent.counts[0])
+        loading = loading @ factorised(latent.second / latent.counts[0])[1][0]
         change = np.linalg.norm(loading - present.loading)
         present = replace(present, loading=loading)
         noise = max(float(np.average(left, weights=sums.weights)), floor)

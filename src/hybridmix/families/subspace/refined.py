@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from hybridmix._typing import BoolArray, FloatArray
 from hybridmix.data.rows import Rows
+from hybridmix.families.base import Prepared
 from hybridmix.families.subspace.coordinates import SubspaceCoordinates
 from hybridmix.families.subspace.family import SubspaceGaussian
 from hybridmix.families.subspace.parameters import (
@@ -59,7 +60,7 @@ class RefinedSubspaceGaussian(SubspaceGaussian):
     def kept_width(self, observed: BoolArray | None = None) -> int:
         return self.n_columns if observed is None else 3 * self.n_columns
 
-    def prepare(self, rows: Rows) -> Any:
+    def prepare(self, rows: Rows) -> Prepared:
         return group_latent_rows(rows)
 
     def evaluate(
@@ -119,6 +120,6 @@ class RefinedSubspaceGaussian(SubspaceGaussian):
         return SubspaceCoordinates(inner, start, counts, noise_prior)
 
     def _evaluated(
-        self, prepared: Any, notes: _Refined
+        self, prepared: Prepared, notes: _Refined
     ) -> tuple[list[Projection], list[Posterior]]:
         return notes.projections, notes.posteriors
