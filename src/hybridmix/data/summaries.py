@@ -17,7 +17,7 @@ from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.cells import distinct, label_of
 from hybridmix.data.columns import Columns
 
-# Rows of less weight, relative to the heaviest one, are taken to have this weight. It is far
+# Rows of less weight, relative to the heaviest one, get this weight. It is far
 # too small to be seen in a sum, and large enough that products with it do not vanish.
 _LEAST_WEIGHT = 2.0**-500
 # Powers of two up to this exponent are ordinary floats, and so are their inverses.

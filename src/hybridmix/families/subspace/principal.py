@@ -52,7 +52,7 @@ class Spectrum:
     vectors: FloatArray
 
     def remainders(self) -> FloatArray:
-        """Return the mean variance outside the first q directions, q = 1, 2, ..., (k,)."""
+        """Return mean variances outside the first q directions, q = 1, 2, ..., (k,)."""
         d = len(self.variances)
         left = self.variances.sum() - np.cumsum(self.values)
         return np.maximum(left, 0.0) / np.maximum(d - 1 - np.arange(len(self.values)), 1)
