@@ -24,6 +24,8 @@ from hybridmix.families.subspace.projections import group_latent_rows, weights_o
 
 # Noise of columns of their own is drawn to the mean of all columns by this share.
 _COMMON_NOISE = 0.1
+# With as many factors as columns, noise is this share of the smallest eigenvalue.
+_LAST_NOISE = 0.01
 # EM over rows with holes sees this many of them, divided by the squared number of
 # factors.
 _MOST_NUMBERS, _FEWEST_ROWS = 10_000_000, 1000
@@ -52,10 +54,18 @@ class Spectrum:
     vectors: FloatArray
 
     def remainders(self) -> FloatArray:
-        """Return mean variances outside the first q directions, q = 1, 2, ..., (k,)."""
+        """Return mean variances outside the first q directions, q = 1, 2, ..., (k,).
+
+        Outside of all directions nothing is left. A small part of the last one is taken
+        for noise then: densities divide by it, and lose digits if it is tiny.
+        """
         d = len(self.variances)
         left = self.variances.sum() - np.cumsum(self.values)
-        return np.maximum(left, 0.0) / np.maximum(d - 1 - np.arange(len(self.values)), 1)
+        means = np.maximum(left, 0.0)
+        means /= np.maximum(d - 1 - np.arange(len(self.values)), 1)
+        if len(self.values) == d:
+            means[-1] = _LAST_NOISE * self.values[-1]
+        return means
 
     def subspace(self, n_factors: int, floor: float, equal_noise: bool) -> Subspace:
         r"""Return the subspace of this many factors.
