@@ -81,7 +81,7 @@ def set_up_evaluation(
     dataset = dataset_of(make_rows(shape, missing), labels.astype(np.intp))
     model = class_mixtures(d, n_classes, n_components, seed=0)
     pool = KEPT_OPEN.enter_context(workers(threads))
-    problem = Problem(dataset, model.family, Likelihood(), model.n_components, pool)
+    problem = Problem(dataset, Likelihood(), model, pool)
 
     def evaluate() -> object:
         return problem.assess(model)

@@ -16,37 +16,21 @@ from hybridmix.families.moments import DiagonalParameters, FullParameters
 from hybridmix.models import Mixture
 
 
-class ArraySource:
-    """Rows of an array whose columns have mean 0 and variance 1 already."""
-
-    def __init__(self, X: np.ndarray) -> None:
-        hole = np.isnan(X)
-        self._observed = ~hole if hole.any() else None
-        self._rows = Rows(
-            np.where(hole, 0.0, X).T.copy(),
-            None if self._observed is None else self._observed.T.copy(),
-            np.empty((0, len(X)), np.int32),
-        )
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self._rows.n_rows
-
-    def rows(self, index: Any) -> Rows:
-        """Return some of the rows."""
-        return self._rows[index]
-
-    def observed(self) -> np.ndarray | None:
-        """Tell which cells are observed, (n, d)."""
-        return self._observed
+def rows_of(X: np.ndarray) -> Rows:
+    """Return the rows of an array whose columns have mean 0 and variance 1 already."""
+    hole = np.isnan(X)
+    return Rows(
+        np.where(hole, 0.0, X).T.copy(),
+        ~hole.T.copy() if hole.any() else None,
+        np.empty((0, len(X)), np.int32),
+    )
 
 
 def dataset_of(X: np.ndarray, labels: np.ndarray | None = None) -> Dataset:
     """Arrange rows for training; without labels they are all of class 0."""
     if labels is None:
         labels = np.zeros(len(X), np.intp)
-    return Dataset.arrange(ArraySource(X), labels)
+    return Dataset.arrange(rows_of(X), labels)
 
 
 def class_mixtures(d: int, n_classes: int, n_components: int, seed: int) -> Mixture:

@@ -96,7 +96,7 @@ def set_up(shape: Shape, kind: str) -> Measure:
         (0, n_components),
     )
     pool = KEPT_OPEN.enter_context(workers(THREADS))
-    problem = Problem(dataset, family, Likelihood(), n_components, pool)
+    problem = Problem(dataset, Likelihood(), model, pool)
     problem.assess(model)
 
     def measure() -> float:

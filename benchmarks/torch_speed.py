@@ -213,7 +213,7 @@ class TorchObjective:
         self._means = torch.tensor(start.components.means)
         self._whiteners = torch.tensor(start.components.whiteners)
         self._log_mixing = torch.tensor(start.log_mixing)
-        self._log_prior = torch.tensor(start.log_prior)
+        self._log_class_prior = torch.tensor(start.log_class_prior)
         self._lower = torch.tril_indices(X.shape[1], X.shape[1])
         self._whitened = whitened
         n_components, n_packed = len(start.log_mixing), self._lower.shape[1]
@@ -233,7 +233,7 @@ class TorchObjective:
                 self._means.clone(),
                 self._packed(factors),
                 self._log_mixing.clone(),
-                self._log_prior.clone(),
+                self._log_class_prior.clone(),
             ]
         self.parameters = [value.requires_grad_() for value in values]
 
@@ -266,7 +266,7 @@ class TorchObjective:
             shifts = (whiteners @ self._means[:, :, None])[:, :, 0]
             shifts = shifts + first * self._step[:, None]
             mixing = self._log_mixing + mixing * self._step
-            prior = self._log_prior + prior * self._prior_step
+            prior = self._log_class_prior + prior * self._prior_step
         else:
             unit = torch.eye(self._X.shape[1], dtype=torch.float64)
             whiteners = torch.linalg.solve_triangular(

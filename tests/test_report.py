@@ -329,19 +329,24 @@ def test_polars_like_pandas():
 # Models -------------------------------------------------------------------------------
 
 
+class MixtureOfTheirOwn(MixtureDensity):
+    purpose = "does what nobody has thought of yet"
+
+
 @pytest.mark.parametrize(
-    "model",
+    ("model", "purpose"),
     [
-        MixtureDensity([1, 2], random_state=0),
-        MixtureImputer(1),
-        MixtureOutlierDetector(1, contamination=0.1),
+        (MixtureDensity([1, 2], random_state=0), "models the density of the rows"),
+        (MixtureImputer(1), "fills the holes of a table"),
+        (MixtureOutlierDetector(1, contamination=0.1), "flags rows"),
+        (MixtureOfTheirOwn(1), "does what nobody has thought of yet."),
     ],
-    ids=lambda model: type(model).__name__,
+    ids=lambda part: part if isinstance(part, str) else type(part).__name__,
 )
-def test_models_without_classes(model, fitted):
+def test_models_without_classes(model, purpose, fitted):
     X = fitted[1]
     page = check(report(model.fit(X), X).html, WITHOUT_CLASSES)
-    assert type(model).__name__ in page.text["summary"]
+    assert f"{type(model).__name__} {purpose}" in page.text["summary"]
     assert "label" not in page.text["data"]
     if isinstance(model, MixtureOutlierDetector):
         assert number(model.offset_)[:4] in page.text["density"]

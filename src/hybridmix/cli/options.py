@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-
-class Covariance(StrEnum):
-    """Kinds of covariances."""
-
-    full = "full"
-    tied = "tied"
-    diag = "diag"
-    spherical = "spherical"
-    subspace = "subspace"
-
-
-class Objective(StrEnum):
-    """What training maximises."""
-
-    hybrid = "hybrid"
-    likelihood = "likelihood"
-    conditional = "conditional"
-    margin = "margin"
-
-
-def chosen(choice: StrEnum | None) -> str | None:
-    """Return a choice as plain text, which model files can hold."""
-    return None if choice is None else choice.value
-
+from hybridmix.training.covariances import COVARIANCE_TYPES
+from hybridmix.training.discriminative import OBJECTIVES
 
 _COLUMNS = "Columns"
 _MODEL = "Model"
+
+
+def _one_of(words: Iterable[str], help_text: str) -> Any:
+    """Return an option of the model that is one of a few words."""
+    known = list(words)
+
+    def checked(text: str) -> str:
+        if text not in known:
+            raise typer.BadParameter(f"{text!r} is not one of {', '.join(known)}.")
+        return text
+
+    def completed(incomplete: str) -> list[str]:
+        return [word for word in known if word.startswith(incomplete)]
+
+    return typer.Option(
+        help=help_text,
+        metavar="|".join(known),
+        parser=checked,
+        autocompletion=completed,
+        rich_help_panel=_MODEL,
+    )
+
 
 TablePath = Annotated[
     Path,
@@ -147,16 +147,11 @@ Components = Annotated[
     ),
 ]
 CovarianceType = Annotated[
-    Covariance | None,
-    typer.Option(
-        help="Covariance within a component; full by default.", rich_help_panel=_MODEL
-    ),
+    str | None,
+    _one_of(COVARIANCE_TYPES, "Covariance within a component; full by default."),
 ]
 ObjectiveName = Annotated[
-    Objective | None,
-    typer.Option(
-        help="What training maximises; hybrid by default.", rich_help_panel=_MODEL
-    ),
+    str | None, _one_of(OBJECTIVES, "What training maximises; hybrid by default.")
 ]
 Tradeoff = Annotated[
     float | None,

@@ -83,6 +83,8 @@ class ArrayColumns:
 
     def __init__(self, X: np.ndarray) -> None:
         self._array = X
+        # NumPy takes ten microseconds for it, and wide tables ask for every column.
+        self._dtype_name = str(X.dtype)
         self.n_rows, self.n_columns = X.shape
 
     def is_categorical(self, column: int) -> bool:
@@ -121,7 +123,7 @@ class ArrayColumns:
         return [None if is_missing(v) else v for v in self._array[:, column].tolist()]
 
     def dtype_name(self, column: int) -> str:
-        return str(self._array.dtype)
+        return self._dtype_name
 
     def replaced(self, columns: Mapping[int, NewColumn]) -> np.ndarray:
         # An integer array has no holes, so a float is needed only where one was NaN.

@@ -66,6 +66,7 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):
     array([4. , 7.9])
     """
 
+    purpose = "fills the holes of a table from a mixture density"
     fitted_attributes = (*MixtureEstimator.fitted_attributes, "draw_models_")
 
     n_components: Components = field(default=(1, 2, 4, 8), kw_only=False)

@@ -94,6 +94,7 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
     array([ 1, -1])
     """
 
+    purpose = "flags rows that a mixture density finds improbable"
     fitted_attributes = (*MixtureEstimator.fitted_attributes, "offset_")
 
     n_components: Components = field(default=(1, 2, 4, 8), kw_only=False)

@@ -78,9 +78,8 @@ def report(
 
     Parameters
     ----------
-    model : HybridMixtureClassifier, HybridMixtureClassifierCV, MixtureDensity, \
-MixtureImputer or MixtureOutlierDetector
-        A fitted model.
+    model : estimator
+        A fitted model of hybridmix, or a search among them.
     X : array-like or data frame of shape (n, d)
         Rows to judge the model by: new ones, or those of training.
     y : array-like of shape (n,), default=None

@@ -92,9 +92,10 @@ def _chosen_weight(run: ClassifierRun, given: float | str, dataset: Dataset) -> 
         total = 0.0
         for rest, held in folds:
             rows = rest if share else rest.labelled()
-            fold, _, _ = run.solve_likelihood(rows, run.own_start, share * balanced)
-            error = validation_error(held, fold.model, run.pool)
-            total += error(fold.model) * held.total_weight
+            fold = run.solve_likelihood(rows, run.own_start, share * balanced)
+            model = fold.solution.model
+            error = validation_error(held, model, run.pool)
+            total += error(model) * held.total_weight
         return total
 
     return balanced * min(_WEIGHT_SHARES, key=wrong) if folds else balanced
@@ -113,8 +114,8 @@ def _calibrated(
     held = [(model, validation)] if validation is not None else []
     if validation is None:
         for rest, part in dataset.folds(_CALIBRATION_FOLDS, run.generator):
-            fold, _, _ = run.solve(rest, None, unlabelled_weight, run.own_start)
-            held.append((fold.model, part))
+            fold = run.solve(rest, None, unlabelled_weight, run.own_start)
+            held.append((fold.solution.model, part))
     if not held:
         raise ValueError("calibrate=True needs a class of two labelled rows or more.")
     return fitted_calibration(

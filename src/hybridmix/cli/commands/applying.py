@@ -77,9 +77,7 @@ def impute(
     own = OwnFit(
         hybridmix.MixtureImputer,
         fitting.Reading(split(real), split(categorical), split(drop), split(na)),
-        fitting.Options(
-            fitting.parse_components(components), opt.chosen(covariance), seed=seed
-        ),
+        fitting.Options(fitting.parse_components(components), covariance, seed=seed),
     )
     inputs = [table] if model is None else [table, model]
     with talking(quiet) as console:
@@ -137,9 +135,7 @@ def outliers(
     own = OwnFit(
         hybridmix.MixtureOutlierDetector,
         fitting.Reading(split(real), split(categorical), split(drop), split(na)),
-        fitting.Options(
-            fitting.parse_components(components), opt.chosen(covariance), seed=seed
-        ),
+        fitting.Options(fitting.parse_components(components), covariance, seed=seed),
     )
     inputs = [table] if model is None else [table, model]
     with talking(quiet, as_json) as console:

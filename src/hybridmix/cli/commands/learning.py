@@ -53,8 +53,8 @@ def fit(
     )
     chosen = fitting.Options(
         fitting.parse_components(components),
-        opt.chosen(covariance),
-        opt.chosen(objective),
+        covariance,
+        objective,
         tradeoff,
         calibrate,
         tune,

@@ -66,16 +66,21 @@ def _traces(model: Any) -> dict[str, dict[str, FloatArray]]:
     if "value" not in history:
         return {}
     pictures = {"Objective, mean per row": {"objective": history["value"]}}
-    terms = [name for name in _TERMS if name in history]
-    if len(terms) > 1:
-        for name in terms:
-            pictures[f"Its {name} term"] = {name: history[name]}
+    pictures |= _term_traces(history)
     errors = {
         name.replace("_", " "): history[name] for name in _ERRORS if name in history
     }
     if errors:
         pictures["Share of wrong predictions"] = errors
     return pictures
+
+
+def _term_traces(history: dict[str, FloatArray]) -> dict[str, dict[str, FloatArray]]:
+    """Return the traces of the terms of an objective, if it has more than one."""
+    terms = [name for name in _TERMS if name in history]
+    if len(terms) < 2:
+        return {}
+    return {f"Its {name} term": {name: history[name]} for name in terms}
 
 
 def _trace_figure(title: str, traces: dict[str, FloatArray]) -> str:
