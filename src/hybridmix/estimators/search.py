@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from hybridmix._checks import check_number
@@ -168,6 +168,7 @@ class HybridMixtureClassifierCV(MixtureClassifier):
             raise ValueError("scoring must be a single score, to choose by.")
         scorer = check_scoring(template, self.scoring)
         read_training_table(self, X)
+        [X] = indexable(X)
         folds = self._folds(X, y, sample_weight, groups, template)
         results: Results = []
         with printing(self.verbose):

@@ -134,7 +134,8 @@ def _held_out(
     if held.n_rows == 0:
         raise ValueError(
             f"validation_fraction={fraction} holds out no row: the classes have too few "
-            "labelled rows. Use a larger fraction or None."
+            f"labelled rows, n_samples={dataset.labelled().n_rows} in all. Use a larger "
+            "fraction or None."
         )
     return rest, held
 
