@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 # Large enough that threads seldom meet between calls, small enough for shared caches.
 _CHUNK_BYTES = 8 << 20
 _FEWEST_ROWS, _MOST_ROWS = 64, 32768
@@ -14,7 +12,7 @@ _FEWEST_ROWS, _MOST_ROWS = 64, 32768
 def chunk_rows(width: int) -> int:
     """Return how many rows of a given width, in numbers, make a chunk."""
     rows = _CHUNK_BYTES // (8 * width) // 64 * 64
-    return int(np.clip(rows, _FEWEST_ROWS, _MOST_ROWS))
+    return min(max(rows, _FEWEST_ROWS), _MOST_ROWS)
 
 
 def row_chunks(n_rows: int, width: int) -> Iterator[slice]:

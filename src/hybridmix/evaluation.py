@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Protocol, Self, TypeVar
 
 import numpy as np
@@ -87,6 +88,10 @@ class ChunkedRows:
         """Yield what a function returns for the number of every chunk, in order."""
         return self._workers.map(function, range(len(self.chunks)))
 
+    @cached_property
+    def _tasks(self) -> list[range]:
+        return _balanced_tasks(self.chunks)
+
     def sum(self, function: Callable[[int, Sum], None], zero: Callable[[], Sum]) -> Sum:
         """Sum over the chunks, in an order that does not depend on the threads.
 
@@ -105,7 +110,7 @@ class ChunkedRows:
             return subtotal
 
         total = zero()
-        for subtotal in self._workers.map(run, _balanced_tasks(self.chunks)):
+        for subtotal in self._workers.map(run, self._tasks):
             total.add(subtotal)
         return total
 

@@ -159,6 +159,8 @@ class Mixture(Model[Prepared, MixtureStatistics]):
 
     def of_class(self, label: int) -> Mixture:
         """Return the part of one class; its joint density keeps the class probability."""
+        if self.n_classes == 1:
+            return self
         own = self.part(label)
         return Mixture(
             self.family,

@@ -173,9 +173,12 @@ class History:
         """Return the mean objective of the rows, with the log density of the priors."""
         return (assessment.value + model.log_prior_density()) / self._total
 
-    def add(self, assessment: Assessment, model: Model) -> float:
-        """Note the start or an iteration; return its value."""
-        value = self.value(assessment, model)
+    def add(
+        self, assessment: Assessment, model: Model, value: float | None = None
+    ) -> float:
+        """Note the start or an iteration; return its value, computed unless given."""
+        if value is None:
+            value = self.value(assessment, model)
         self.traces["value"].append(value)
         for name, part in zip(self._parts, assessment.parts, strict=True):
             self.traces[name].append(float(part) / self._total)

@@ -66,7 +66,7 @@ class ExpectationMaximisation(Solver):
             for _ in range(self.max_iter + 1):
                 assessment = problem.assess(candidate, groups.pending_classes)
                 groups.note(assessment, candidate, self.tol)
-                _note_total(history, groups, assessment, candidate)
+                history.add(assessment, candidate, groups.mean_value)
                 model = candidate
                 stopped = watch is not None and watch(model)
                 if stopped or not groups.pending.any():
@@ -144,7 +144,7 @@ class _Groups:
 
     @property
     def mean_value(self) -> float:
-        """The mean value of all rows."""
+        """The mean value of all rows, those of groups that are done included."""
         return float(self._weights @ self.values / self._weights.sum())
 
     def maximised(self, model: M, assessment: Assessment) -> M:
@@ -177,12 +177,3 @@ class _Groups:
         """Return how the classes fared."""
         n_iter = np.maximum(self.n_iter, 0)
         return ClassOutcomes(self.values, n_iter, ~self.pending, self.n_reseeded)
-
-
-def _note_total(
-    history: History, groups: _Groups, assessment: Assessment, model: Model
-) -> None:
-    """Add an iteration to the history; the value counts groups that are done as well."""
-    history.add(assessment, model)
-    if groups.are_classes:
-        history.traces["value"][-1] = groups.mean_value
