@@ -27,7 +27,7 @@ for command, examples in COMMANDS.items():
 
 @app.callback(
     invoke_without_command=True,
-    epilog="Begin with: hybridmix fit TABLE --target NAME -o model.hmx",
+    epilog="Start with: hybridmix fit TABLE --target NAME -o model.hmx",
 )
 def root(
     context: typer.Context,
@@ -66,7 +66,7 @@ def run(arguments: Sequence[str]) -> int:
             standalone_mode=False,
         )
         with results_to_stdout():
-            pass  # what is printed without it, such as help, is flushed here
+            pass  # flush what was printed outside of it, such as help
     except SystemExit as leaving:
         return _exit_code(leaving)
     except BrokenPipeError:

@@ -172,7 +172,7 @@ class TypedColumn:
 
 
 def kind_of_type(dtype: pa.DataType) -> str:
-    """Return real, categorical, date or other."""
+    """Return the kind of a type: real, categorical, date or other."""
     if pa.types.is_integer(dtype) or pa.types.is_floating(dtype):
         return "real"
     if pa.types.is_decimal(dtype):
@@ -185,7 +185,7 @@ def kind_of_type(dtype: pa.DataType) -> str:
 
 
 def parse_number(text: str, decimal: str = ".", allow_infinite: bool = False) -> float:
-    """Read a number; Python's own underscores are refused, and NaN."""
+    """Read a number; refuse NaN, and underscores, which only Python allows."""
     if decimal != ".":
         text = text.replace(decimal, ".")
     number = float(text)

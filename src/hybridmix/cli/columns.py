@@ -14,14 +14,14 @@ from hybridmix.cli.tables import Chunk, InputError, Table, as_option, not_a_numb
 
 # Text with more values than this, and more than half as many as cells, names the rows.
 _MANY = 20
-# No column has this many categories, and they need not be held to know it.
+# More values than this are not categories; there is no need to keep them all.
 _TOO_MANY = 10_000
 # Whole numbers with at most this many values may be codes.
 _FEW = 10
 # Up to this many other values among numbers may be marks of missing values.
 _FEW_STRAYS = 3
 _N_EXAMPLES = 3
-# How the reason of such a column ends.
+# How the reason for such a column ends.
 MAYBE_CODES = "(codes?)"
 
 _DATE = re.compile(
@@ -133,7 +133,7 @@ class _Findings:
 
     @property
     def names_rows(self) -> bool:
-        """Whether hardly any value comes twice."""
+        """Whether hardly any value occurs twice."""
         if self.values is None:
             return True
         return is_identifying(len(self.values), self.n_observed)
@@ -218,7 +218,7 @@ def _decided(
     if given == "target":
         kind, reason = given, _label_reason(found)
     elif given is not None:
-        kind, reason = given, "as told"
+        kind, reason = given, "as given"
     else:
         kind, reason = _seen_kind(name, found, typed)
     missing = found.n_missing / max(found.n_rows, 1)
@@ -228,7 +228,7 @@ def _decided(
 def _seen_kind(name: str, found: _Findings, typed: str | None) -> tuple[str, str]:
     """Return the kind of a column that no option names, and why."""
     if found.n_observed == 0:
-        return "dropped", "no value at all"
+        return "dropped", "no values"
     if typed == "other":
         return "dropped", "neither numbers nor text"
     if typed == "date" or (found.is_date and typed != "real"):
@@ -266,9 +266,9 @@ def _decided_number(name: str, found: _Findings) -> tuple[str, str]:
 def _decided_category(name: str, found: _Findings) -> tuple[str, str]:
     if found.names_rows and found.is_mostly_number and not found.is_number:
         stray = min(found.strays)
-        return (
-            "dropped",
-            f"numbers, but also {stray!r}; if it means missing: --na {as_option(stray)}",
+        return "dropped", (
+            f"numbers, but also {stray!r}; if it means missing, use "
+            f"--na {as_option(stray)}"
         )
     if found.names_rows:
         return "dropped", (
@@ -277,7 +277,7 @@ def _decided_category(name: str, found: _Findings) -> tuple[str, str]:
     assert found.values is not None
     n_values = len(found.values)
     if found.is_number and found.has_leading_zero:
-        return "categorical", f"codes with leading zeros, {n_values} of them"
+        return "categorical", f"{n_values} codes with leading zeros"
     return "categorical", f"{n_values} value{'s' if n_values > 1 else ''}"
 
 

@@ -43,7 +43,7 @@ TablePath = Annotated[
     ),
 ]
 ModelPath = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="A model file, as fit writes it.")
+    Path, typer.Argument(metavar="MODEL", help="A model file written by fit.")
 ]
 GivenModel = Annotated[
     Path | None,
@@ -57,7 +57,9 @@ ModelOutput = Annotated[
 TableOutput = Annotated[
     Path,
     typer.Option(
-        "--output", "-o", help="The table to write, by suffix; - for CSV on stdout."
+        "--output",
+        "-o",
+        help="The table to write; its suffix names the format, - is CSV on stdout.",
     ),
 ]
 OptionalOutput = Annotated[
@@ -70,7 +72,7 @@ PageOutput = Annotated[
 Target = Annotated[
     str | None,
     typer.Option(
-        "--target", "-t", help="Column of the labels; rows may lack one.", metavar="NAME"
+        "--target", "-t", help="Column of the labels; cells may be empty.", metavar="NAME"
     ),
 ]
 TestTarget = Annotated[
@@ -78,7 +80,7 @@ TestTarget = Annotated[
     typer.Option(
         "--target",
         "-t",
-        help="Column of the labels, if it is not the one of training.",
+        help="Column of the labels, if not the one used in training.",
         metavar="NAME",
     ),
 ]
@@ -90,7 +92,7 @@ Unlabelled = Annotated[
     ),
 ]
 Weight = Annotated[
-    str | None, typer.Option(help="Column of the weights of rows.", metavar="NAME")
+    str | None, typer.Option(help="Column of the row weights.", metavar="NAME")
 ]
 Categorical = Annotated[
     list[str] | None,
@@ -118,7 +120,7 @@ MissingMarks = Annotated[
     list[str] | None,
     typer.Option(
         "--na",
-        help="More cells that are missing, besides empty ones, NA, NaN, ? and null.",
+        help="More texts for missing values, besides empty cells, NA, NaN, ? and null.",
         metavar="TEXTS",
         rich_help_panel=_COLUMNS,
     ),
@@ -141,7 +143,7 @@ EscapeFormulas = Annotated[
 Components = Annotated[
     str | None,
     typer.Option(
-        help="Components (of each class): a number, or several to choose from, 1,2,4.",
+        help="Components (per class): a number, or several to choose from: 1,2,4.",
         metavar="NUMBERS",
         rich_help_panel=_MODEL,
     ),
@@ -176,8 +178,10 @@ Tune = Annotated[
         rich_help_panel=_MODEL,
     ),
 ]
-Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
-Jobs = Annotated[int | None, typer.Option(help="Threads; processes with --tune.")]
+Seed = Annotated[int, typer.Option(help="Seed for everything random.")]
+Jobs = Annotated[
+    int | None, typer.Option(help="Number of threads; of processes with --tune.")
+]
 ChunkRows = Annotated[int, typer.Option(min=1, help="Rows to hold in memory at a time.")]
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print the result as one JSON object.")

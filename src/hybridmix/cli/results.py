@@ -67,11 +67,11 @@ def kept_columns(table: Table, keep: str) -> list[str]:
 
 
 def joined(kept: Columns, new: Columns) -> Columns:
-    """Put new columns behind those of the table."""
+    """Put new columns after those of the table."""
     if both := kept.keys() & new.keys():
         raise InputError(
-            f"The table already has a column {min(both)!r}, which would be written: "
-            "rename it, or keep others by --keep."
+            f"The table already has a column {min(both)!r}, which the result needs: "
+            "rename it, or leave it out with --keep."
         )
     return {**kept, **new}
 

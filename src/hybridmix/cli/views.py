@@ -24,7 +24,7 @@ _SHOWN_CATEGORIES = 6
 SHOWN_ROWS = 100
 # A matrix of more classes is too wide for a screen.
 _SHOWN_CLASSES = 8
-# More in the names of classes, and columns get numbers instead.
+# If names of classes have more letters in total, columns get numbers instead.
 _SHOWN_LETTERS = 40
 _LONGEST = 30
 
@@ -32,7 +32,7 @@ _LONGEST = 30
 def grid(
     header: Sequence[str], rows: Iterable[Sequence[Any]], right: Collection[str] = ()
 ) -> RichTable:
-    """Return a plain table, with some columns to the right; cells may hold anything."""
+    """Return a plain table, some columns aligned right; cells may hold anything."""
     table = RichTable(box=box.SIMPLE_HEAD)
     for name in header:
         is_right = name in right

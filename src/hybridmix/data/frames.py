@@ -1,7 +1,7 @@
 """Columns of data frames, by way of narwhals, which is imported only where needed.
 
 A frame may have thousands of columns, and taking out one of them costs more than reading
-its few cells. So numbers are read and written all columns at a time.
+its few cells. So numbers are read and written for all columns at once.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class FrameColumns:
         return result
 
     def _numeric(self, columns: Sequence[int]) -> FloatArray:
-        """Return columns of numbers, all at a time."""
+        """Return columns of numbers, all at once."""
         if not columns:
             return np.empty((self.n_rows, 0))
         whole = len(columns) == self.n_columns

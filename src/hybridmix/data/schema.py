@@ -332,15 +332,15 @@ def _warn_about_empty(columns: Columns, used: set[int]) -> None:
     if empty:
         found = listed([label_of(columns.names, j) for j in empty])
         warnings.warn(
-            f"No observed value in {found}: left out of the model, and ignored in tables "
-            "to come. Drop such columns to silence this warning.",
+            f"No observed value in {found}: left out of the model, and ignored in later "
+            "tables. Drop such columns to silence this warning.",
             UserWarning,
             stacklevel=4,
         )
 
 
 def _chosen_scale(scale: FloatArray, is_constant: BoolArray, scaling: str) -> FloatArray:
-    """Return by what columns are divided, from their own scales."""
+    """Return the scales that columns are divided by, from their own scales."""
     varying = scale[~is_constant]
     if scaling == "columns" or len(varying) == 0:
         return scale

@@ -26,16 +26,15 @@ class OutlierScoresDisplay:
     A score is the log of the probability that the model itself produces a row of no
     higher density (``typicality``). The dotted line shows how many rows of each score
     there would be if the model had produced them, or more where its components overlap:
-    the more rows lie above it at the left, the more there are that the model does not
-    know. Below -10, scores are on a
-    logarithmic scale.
+    the more rows lie above it at the left, the more of them are unlike what the model has
+    learned. Below -10, scores are on a logarithmic scale.
 
     Use `from_estimator` to draw it.
 
     Parameters
     ----------
     scores : ndarray of shape (n,)
-        Of the rows, at most 0.
+        Scores of the rows, at most 0.
     threshold : float
         Rows of a lower score are outliers.
 

@@ -45,11 +45,11 @@ class Subject:
     labels : ndarray of shape (n,)
         Class numbers; -1 where there is no label.
     n_folds : int
-        Folds of cross-validation, if there are rows enough.
+        Folds of cross-validation, if there are enough rows.
     baselines : bool
         Whether to compare with other models.
     seed : int
-        Of everything that is drawn.
+        Seed for everything that is drawn.
     """
 
     given: Any
@@ -189,7 +189,7 @@ class Subject:
     def unseen(self) -> IntArray:
         """Rows that are not known to have been in training.
 
-        None of a training table; of a table that was in training in part, only those that
+        None of a training table; of a table that was partly in training, only those that
         are known not to have been.
         """
         origin = self.provenance.origin

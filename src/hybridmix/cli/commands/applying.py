@@ -59,7 +59,7 @@ def impute(
     output: opt.TableOutput = STDOUT,
     model: opt.GivenModel = None,
     draw: Annotated[
-        bool, typer.Option("--draw", help="Draw values instead of taking means.")
+        bool, typer.Option("--draw", help="Draw random values instead of taking means.")
     ] = False,
     categorical: opt.Categorical = None,
     real: opt.Real = None,
@@ -127,9 +127,9 @@ def outliers(
     escape_formulas: opt.EscapeFormulas = False,
     quiet: opt.Quiet = False,
 ) -> None:
-    """Show the rows of a table that do not belong, and flag them."""
+    """Show the most unusual rows of a table, and flag outliers."""
     if threshold is not None and share is not None:
-        raise InputError("--threshold and --share exclude each other.")
+        raise InputError("Give either --threshold or --share, not both.")
     if as_json and output == STDOUT:
         raise InputError("--json and -o - would both write to stdout.")
     own = OwnFit(

@@ -28,7 +28,7 @@ _MAX_SETTINGS = 10
 
 
 def training_section(findings: Findings) -> str:
-    """Draw the traces of training, and what a choice was made by."""
+    """Draw the traces of training, and the scores behind its choices."""
     subject = findings.subject
     traces = _traces(subject.model)
     if not hasattr(subject.model, "trace_"):
@@ -60,7 +60,7 @@ def _ending(model: Any) -> str:
 
 
 def _traces(model: Any) -> dict[str, dict[str, FloatArray]]:
-    """Return the traces that belong into one picture, by its title."""
+    """Return the traces that share a picture, by its title."""
     history = getattr(model, "history_", {"value": getattr(model, "trace_", [])})
     history = {name: trace for name, trace in history.items() if len(trace) > 1}
     if "value" not in history:
