@@ -103,8 +103,12 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):
                 generator,
                 pool,
             )
+        n_drawn, n_asked = len(attributes["draw_models_"]), self.n_draws or 0
+        messages = list(fitted.messages)
+        if n_drawn < n_asked:
+            messages.append(f"Interrupted: {n_drawn} of {n_asked} draws are kept.")
         self._publish(attributes)
-        warn_of(fitted.messages)
+        warn_of(messages)
         return self
 
     def check_consistent(self) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -27,7 +28,7 @@ from hybridmix.training.classes import Estimation, component_range
 from hybridmix.training.covariances import COVARIANCE_TYPES
 from hybridmix.training.density import DensityTraining
 from hybridmix.training.families import Structure
-from hybridmix.training.record import Fitted
+from hybridmix.training.record import INTERRUPTED, Fitted
 from hybridmix.training.starts import METHODS
 
 
@@ -158,6 +159,23 @@ class MixtureEstimator(FittedMixture):
         shift = (theirs.centre - schema.centre) / schema.scale
         model = other.model_
         return replace(model, components=model.components.affine(scale, shift))
+
+
+@contextmanager
+def ending_at_interrupts() -> Iterator[None]:
+    """Raise KeyboardInterrupt when a fit within has been interrupted.
+
+    By itself, such a fit warns and returns its best model so far: the next ones would go
+    on as if nothing had happened.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", INTERRUPTED, ConvergenceWarning)
+        try:
+            yield
+        except ConvergenceWarning as warning:
+            if str(warning) != INTERRUPTED:
+                raise
+            raise KeyboardInterrupt from None
 
 
 def warn_of(messages: list[str]) -> None:

@@ -17,7 +17,11 @@ from hybridmix._registered import registered
 from hybridmix._require import require
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data.weights import read_weights
-from hybridmix.estimators.options import MixtureEstimator, warn_of
+from hybridmix.estimators.options import (
+    MixtureEstimator,
+    ending_at_interrupts,
+    warn_of,
+)
 from hybridmix.models.typicality import LOG_RARE
 from hybridmix.training.classes import Components
 
@@ -233,10 +237,11 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
         for train, test in folds.split(np.zeros((len(is_anomaly), 1)), is_anomaly):
             normal = train[~is_anomaly[train]]
             detector = clone(self).set_params(threshold="contamination")
-            detector.fit(
-                _safe_indexing(X, normal),
-                sample_weight=None if weights is None else weights[normal],
-            )
+            with ending_at_interrupts():
+                detector.fit(
+                    _safe_indexing(X, normal),
+                    sample_weight=None if weights is None else weights[normal],
+                )
             scores[test] = detector.score_samples(_safe_indexing(X, test))
         return scores
 

@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from hybridmix._typing import FloatArray
 from hybridmix.data import encode_labels
 from hybridmix.estimators.classifier import HybridMixtureClassifier
+from hybridmix.estimators.options import ending_at_interrupts
 from hybridmix.progress import announce, listening
 from hybridmix.training.search import (
     Results,
@@ -171,10 +172,11 @@ def _score_bundle(
     with listening(None), warnings.catch_warnings():
         # Settings that do not suit the table show in their scores.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        for _, model, seconds in models_along(
-            template, paths, fold.X, fold.y, fold.weights
-        ):
-            began = time.perf_counter()
-            score = float(scorer(model, fold.X_held, fold.y_held))
-            scores.append(Score(score, seconds, time.perf_counter() - began))
+        with ending_at_interrupts():
+            for _, model, seconds in models_along(
+                template, paths, fold.X, fold.y, fold.weights
+            ):
+                began = time.perf_counter()
+                score = float(scorer(model, fold.X_held, fold.y_held))
+                scores.append(Score(score, seconds, time.perf_counter() - began))
     return scores

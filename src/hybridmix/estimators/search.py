@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing, indexable
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from hybridmix._checks import check_number
 from hybridmix._registered import registered
@@ -285,11 +285,7 @@ class HybridMixtureClassifierCV(MixtureClassifier):
 
         labels = as_labels(y)
         classes, numbers = encode_labels(y, template.unlabelled)
-        if len(numbers) != _num_samples(X):
-            raise ValueError(
-                f"Found input variables with inconsistent numbers of samples: "
-                f"{[_num_samples(X), len(numbers)]}"
-            )
+        check_consistent_length(X, numbers, groups)
         weights = read_weights(sample_weight, len(labels))
         labelled = np.flatnonzero(numbers != UNLABELLED)
         unlabelled = np.flatnonzero(numbers == UNLABELLED)

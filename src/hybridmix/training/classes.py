@@ -184,6 +184,8 @@ class ClassTrainer:
             problem = Problem(dataset, Likelihood(), start, self.pool, False)
             for left in reversed(range(n_starts)):
                 solution = self.solver.solve(problem, start, generator=self.generator)
+                if solution.interrupted and solution.n_iter == 0:
+                    raise KeyboardInterrupt  # a start is not a fit
                 fits = _class_fits(solution)
                 best = list(map(_better, best or fits, fits))
                 interrupted = solution.interrupted

@@ -14,7 +14,7 @@ from hybridmix.training.calibration import Calibration, fitted_calibration
 from hybridmix.training.discriminative import validation_error
 from hybridmix.training.memory import check_memory
 from hybridmix.training.record import INTERRUPTED, Fitted, bic_in_units, history_in_units
-from hybridmix.training.run import ClassifierOptions, ClassifierRun
+from hybridmix.training.run import ClassifierOptions, ClassifierRun, Outcome
 
 # Rows are held out in this many folds to calibrate the probabilities, and to choose the
 # weight of unlabelled rows among these shares of the balanced one.
@@ -65,7 +65,10 @@ def fit_classifier(
     solution, bic, messages = run.solve(dataset, validation, weight, init)
     calibration = Calibration()
     if options.calibrate and INTERRUPTED not in messages:
-        calibration = _calibrated(run, dataset, validation, weight, solution.model)
+        try:
+            calibration = _calibrated(run, dataset, validation, weight, solution.model)
+        except KeyboardInterrupt:
+            messages = [*messages, INTERRUPTED]
     return Fitted(
         schema,
         solution.model,
@@ -93,7 +96,7 @@ def _chosen_weight(run: ClassifierRun, given: float | str, dataset: Dataset) -> 
         for rest, held in folds:
             rows = rest if share else rest.labelled()
             fold = run.solve_likelihood(rows, run.own_start, share * balanced)
-            model = fold.solution.model
+            model = _finished(fold)
             error = validation_error(held, model, run.pool)
             total += error(model) * held.total_weight
         return total
@@ -115,7 +118,7 @@ def _calibrated(
     if validation is None:
         for rest, part in dataset.folds(_CALIBRATION_FOLDS, run.generator):
             fold = run.solve(rest, None, unlabelled_weight, run.own_start)
-            held.append((fold.solution.model, part))
+            held.append((_finished(fold), part))
     if not held:
         raise ValueError("calibrate=True needs a class of two labelled rows or more.")
     return fitted_calibration(
@@ -125,6 +128,13 @@ def _calibrated(
         np.concatenate([part.labels for _, part in held]),
         np.concatenate([part.filled_weights for _, part in held]),
     )
+
+
+def _finished(fold: Outcome) -> Mixture:
+    """Return the model of a fold; an interrupt of one fold is meant for all of them."""
+    if fold.solution.interrupted:
+        raise KeyboardInterrupt
+    return fold.solution.model
 
 
 def _held_out(
