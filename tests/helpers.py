@@ -31,7 +31,7 @@ def families(strength=0.7):
     categorical = Categorical(N_CATEGORIES, 0.8)
     subspace = principal_subspace(make_rows(500), np.ones(500), N_FACTORS, 1e-2)
     latent_prior = VariancePrior(
-        np.ones(N_FACTORS), strength, correlations=np.array([[1.0, 0.4], [0.4, 1.0]])
+        np.ones(N_FACTORS), strength, correlations=np.array([[1.0, -0.4], [-0.4, 1.0]])
     )
     full, tied = FullGaussian(correlated), FullGaussian(prior, tied=True)
     return {

@@ -70,7 +70,7 @@ def test_numbers_with_a_stray_word(shell):
     kind, reason = kinds_of(shell, frame)["size"]
     assert (kind, reason) == (
         "dropped",
-        "numbers, but also 'n.k.'; if it means missing: --na n.k.",
+        "numbers, but also 'n.k.'; if it means missing, use --na n.k.",
     )
     assert kinds_of(shell, frame, "--na", "n.k.")["size"][0] == "real"
 
@@ -240,7 +240,7 @@ def test_columns_that_are_left_out_are_never_hidden(shell):
         "hybridmix: warning: column 'id' is left out: looks like an identifier; keep it "
         "with --real id",
         "hybridmix: warning: column 'size' is left out: numbers, but also 'n.k.'; if it "
-        "means missing: --na n.k.",
+        "means missing, use --na n.k.",
         "hybridmix: warning: column 'day' is left out: dates: turn them into numbers, "
         "such as days or months",
     ]

@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 from cli_tools import FORMATS, QUICK, make_table, pq, read, rows_of, write
 
+from hybridmix.training.covariances import COVARIANCE_TYPES
+from hybridmix.training.discriminative import OBJECTIVES
+
 # Files --------------------------------------------------------------------------------
 
 
@@ -119,7 +122,14 @@ def test_byte_order_marks_and_blank_lines(shell):
         (["fit", "t.csv", "-o", "m.hmx", "-t", "size"], "51 different numbers"),
         (["fit", "t.csv", "-o", "m.hmx", "--real", "size", "--drop", "size"], "at once"),
         (["fit", "t.csv", "-o", "m.hmx", "--components", "two"], "--components two"),
-        (["fit", "t.csv", "-o", "m.hmx", "--covariance", "round"], "round"),
+        (
+            ["fit", "t.csv", "-o", "m.hmx", "--covariance", "round"],
+            f"'round' is not one of {', '.join(COVARIANCE_TYPES)}.",
+        ),
+        (
+            ["fit", "t.csv", "-o", "m.hmx", "--objective", "round"],
+            f"'round' is not one of {', '.join(OBJECTIVES)}.",
+        ),
         (["fit", "t.csv", "-o", "t.csv"], "would replace what is read"),
         (["fit", "t.csv", "-o", "no/such/m.hmx"], "there is no folder"),
         (["fit", "t.csv"], "--output"),
@@ -130,8 +140,8 @@ def test_byte_order_marks_and_blank_lines(shell):
         (["fit", "t.csv", "-o", "m.hmx", "--components", "99"], "99"),
         (["impute", "t.csv", "-o", "t.csv"], "would replace what is read"),
         (["impute", "t.csv", "-o", "new.xls"], "must be one of"),
-        (["impute", "t.csv", "-m", "MODEL", "--drop", "size"], "--drop is for a fit"),
-        (["outliers", "t.csv", "--share", "0.1", "--threshold", "0.1"], "exclude"),
+        (["impute", "t.csv", "-m", "MODEL", "--drop", "size"], "--drop is for fitting"),
+        (["outliers", "t.csv", "--share", "0.1", "--threshold", "0.1"], "not both"),
         (["outliers", "t.csv", "--share", "2"], ". Try 'hybridmix outliers --help'."),
         (["outliers", "t.csv", "--json", "-o", "-"], "both write to stdout"),
         (["predict", "none.hmx", "t.csv"], "none.hmx: No such file"),

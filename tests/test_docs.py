@@ -99,7 +99,7 @@ def commands(code, kind):
 
 
 def run_command(words):
-    """Run what is ours, and tell whether it fails; see that what is named exists."""
+    """Run what is ours, and return whether it fails; see that what is named exists."""
     match words:
         case ["hybridmix", "demo", *arguments]:
             return main(["demo", "--quick", *arguments]) != 0

@@ -34,7 +34,7 @@ from hybridmix.families.moments import (
     inverse_lower,
 )
 from hybridmix.families.scattered import invert
-from hybridmix.families.subspace import SubspaceParameters
+from hybridmix.families.subspace import SubspaceParameters, principal_subspace
 
 FAMILIES = list(families())
 # Complete rows; scattered holes; a few patterns that repeat; more holes than values.
@@ -434,6 +434,109 @@ def test_marginal_of_categories_by_summing_over_all_values():
     np.testing.assert_allclose(density((1, -1, -1)), total, rtol=1e-12)
     everything = sum(density(v) for v in itertools.product(range(3), range(2), range(2)))
     np.testing.assert_allclose(everything, 1.0)
+
+
+# Extreme values -------------------------------------------------------------------------
+
+EXTREMES = {
+    "a row at the end of the world": lambda real: np.where(
+        np.arange(real.shape[1]) == 3, 1e50, real
+    ),
+    "a far column": lambda real: real * np.array([1.0, 1e50, 1.0, 1.0, 1.0])[:, None],
+    "half of the rows": lambda real: real * 1e50 ** (np.arange(real.shape[1]) % 2),
+    "denormal numbers": lambda real: real * 1e-310,
+    "all scales": lambda real: real * np.array([1e50, 1e-310, 0.0, 1.0, 1e-50])[:, None],
+}
+
+
+def make_extreme(name, missing):
+    rows = make_rows(60, missing)
+    real = EXTREMES[name](rows.real)
+    if rows.observed is not None:
+        real = np.where(rows.observed, real, 0.0)
+    return Rows(real, rows.observed, rows.codes)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("extreme", EXTREMES)
+@pytest.mark.parametrize("strength", [0.0, 1.0, 1e300])
+def test_extreme_rows_and_priors_give_numbers(name, extreme, strength):
+    family = families(strength)[name]
+    rng = np.random.default_rng(0)
+    for missing, scale in itertools.product((0.0, 0.3, 0.7), (1e-300, 1.0, 1e12)):
+        rows = make_extreme(extreme, missing)
+        weights = scale * rng.dirichlet(np.ones(3), size=rows.n_rows).T
+        parameters = family.start(rows, weights)
+        prepared = family.prepare(rows)
+        _, notes = family.evaluate(prepared, parameters)
+        parameters = family.maximise(
+            family.accumulate(prepared, parameters, weights, notes)
+        )
+        coordinates = family.coordinates(parameters, weights.sum(axis=1))
+        point = coordinates.at(np.zeros(coordinates.size))
+        log_density, notes = family.evaluate(prepared, point.parameters)
+        signed = family.accumulate(
+            prepared, point.parameters, weights * rng.choice([-1, 1], (3, 1)), notes
+        )
+        family.proper(signed)
+        results = [log_density, point.gradient(signed), point.prior_gradient()]
+        results += [family.log_prior(parameters)]
+        results += family.surprise(prepared, point.parameters, notes)
+        results += [family.impute(rows, parameters, weights / weights.sum(axis=0)).real]
+        assert all(np.isfinite(result).all() for result in results)
+
+
+@pytest.mark.parametrize("name", ["subspace", "refined subspace"])
+@pytest.mark.parametrize("extreme", EXTREMES)
+def test_subspaces_of_extreme_rows(name, extreme):
+    kind = type(families()[name])
+    for missing in (0.0, 0.3):
+        rows = make_extreme(extreme, missing)
+        subspace = principal_subspace(rows, np.ones(60), 2, 1e-6, missing == 0.0)
+        family = kind(VariancePrior(np.ones(2), 1.0), subspace)
+        parameters = family.start(rows, np.ones((1, 60)))
+        log_density, _ = family.evaluate(family.prepare(rows), parameters)
+        assert np.isfinite(log_density).all()
+
+
+def test_strong_priors_of_large_variances():
+    prior = VariancePrior(np.array([1e100, 1.0]), strength=1e300)
+    for family in (DiagonalGaussian(prior), DiagonalGaussian(prior, spherical=True)):
+        parameters = family.maximise(family.zero_statistics(1))
+        assert np.isfinite(parameters.variances).all()
+    parameters = FullGaussian(prior).maximise(FullGaussian(prior).zero_statistics(1))
+    np.testing.assert_allclose(np.diagonal(parameters.covariances[0]), [1e100, 1.0])
+
+
+def test_columns_of_any_scale_keep_their_own_variances():
+    """Rounding of the largest variance does not reach the others."""
+    rng = np.random.default_rng(0)
+    real = rng.normal(size=(4, 100)) * np.array([1e50, 1.0, 1e-4, 1.0])[:, None]
+    real[3] = real[1]  # singular, so that the floor is needed
+    rows = Rows(real, None, np.empty((0, 100), np.int32))
+    family = FullGaussian(VariancePrior(np.ones(4), floor=1e-6))
+    found = family.start(rows, np.ones((1, 100)))
+    variances = real.var(axis=1)
+    diagonal = np.diagonal(found.covariances[0])
+    np.testing.assert_allclose(diagonal[[0, 1, 3]], variances[[0, 1, 3]], rtol=1e-4)
+    assert 1e-6 <= diagonal[2] < 1e-5
+    np.testing.assert_allclose(
+        found.whiteners[0] @ found.covariances[0] @ found.whiteners[0].T,
+        np.eye(4),
+        atol=1e-6,
+    )
+
+
+def test_units_of_any_size():
+    _, _, parameters = setup("full", 0.0, None)
+    scale = np.array([1e-200, 1e200, 1e150, 1.0, 1e-150])
+    flat = FullParameters(
+        parameters.means, parameters.covariances * np.eye(D), parameters.whiteners
+    )
+    with np.errstate(over="ignore"):  # a variance of 1e400 is not a number
+        moved = flat.affine(scale, np.zeros(D)).covariances
+    assert not np.isnan(moved).any()
 
 
 def test_memory_is_known_before_any_of_it_is_taken():

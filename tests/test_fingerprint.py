@@ -10,7 +10,7 @@ import pytest
 
 import hybridmix
 from hybridmix import HybridMixtureClassifier, MixtureDensity, MixtureImputer
-from hybridmix.data import Schema, read_table
+from hybridmix.data import Schema
 from hybridmix.data.columns import read_columns
 from hybridmix.data.fingerprint import (
     SEEN,
@@ -186,8 +186,7 @@ def test_models_keep_it_and_files_keep_it(tmp_path):
         hybridmix.save(model, tmp_path / "model.hmx")
         loaded = hybridmix.load(tmp_path / "model.hmx")
         assert_same(loaded.fingerprint_, model.fingerprint_)
-        table = model.schema_.encode(read_table(model, frame))
-        assert np.all(loaded.fingerprint_.look_up(table) == SEEN)
+        assert np.all(loaded.fingerprint_.look_up(model._encode(frame)) == SEEN)
     weighted = MixtureDensity().fit(frame, sample_weight=weights)
     assert weighted.fingerprint_.n_rows == 150
     assert not hasattr(models[1].marginal(["real"]), "fingerprint_")

@@ -323,7 +323,7 @@ def test_columns_that_cannot_be_drawn_are_named(mixed):
 
     with pytest.raises(ValueError, match=r"(4|'size') is categorical"):
         regions([names[0], names[4]])
-    with pytest.raises(ValueError, match="two real columns, and not 1"):
+    with pytest.raises(ValueError, match="two real columns, not 1"):
         regions([names[0]])
     with pytest.raises(ValueError, match="more than once"):
         regions([names[0], names[0]])

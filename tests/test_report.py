@@ -232,7 +232,7 @@ def test_components_that_overlap():
     # Typicality is but an upper bound.
     sample, _ = density.sample(10_000)
     assert np.mean(density.typicality(sample) < np.log(0.01)) < 0.005
-    assert "own rows about 1 % or fewer" in page.text["density"]
+    assert "own rows, about 1 % or fewer" in page.text["density"]
 
 
 # Text ---------------------------------------------------------------------------------
@@ -329,19 +329,24 @@ def test_polars_like_pandas():
 # Models -------------------------------------------------------------------------------
 
 
+class MixtureOfTheirOwn(MixtureDensity):
+    purpose = "does what nobody has thought of yet"
+
+
 @pytest.mark.parametrize(
-    "model",
+    ("model", "purpose"),
     [
-        MixtureDensity([1, 2], random_state=0),
-        MixtureImputer(1),
-        MixtureOutlierDetector(1, contamination=0.1),
+        (MixtureDensity([1, 2], random_state=0), "models the density of the rows"),
+        (MixtureImputer(1), "fills the holes of a table"),
+        (MixtureOutlierDetector(1, contamination=0.1), "flags rows"),
+        (MixtureOfTheirOwn(1), "does what nobody has thought of yet."),
     ],
-    ids=lambda model: type(model).__name__,
+    ids=lambda part: part if isinstance(part, str) else type(part).__name__,
 )
-def test_models_without_classes(model, fitted):
+def test_models_without_classes(model, purpose, fitted):
     X = fitted[1]
     page = check(report(model.fit(X), X).html, WITHOUT_CLASSES)
-    assert type(model).__name__ in page.text["summary"]
+    assert f"{type(model).__name__} {purpose}" in page.text["summary"]
     assert "label" not in page.text["data"]
     if isinstance(model, MixtureOutlierDetector):
         assert number(model.offset_)[:4] in page.text["density"]
@@ -417,7 +422,7 @@ def test_a_fitted_start_does_not_see_held_out_rows(fitted):
     assert fresh.init == "kmeans"
     assert fresh.n_components == {0: 1, 1: 1, 2: 1}
     page = check(report(continued, X, y, cv=2, baselines=False).html)
-    assert "starts by k-means instead" in page.text["quality"]
+    assert "starts from k-means instead" in page.text["quality"]
 
 
 # Tables -------------------------------------------------------------------------------
@@ -445,7 +450,11 @@ def odd_tables():
         "60 columns": (wide, two, None),
         "empty column": (empty, two, None),
         "30 classes": (many, np.append(np.arange(60) % 30, np.arange(10)), None),
-        "rare classes": (real, np.append(two[:-3], [2, 3, 3]), "1 class of a single row"),
+        "rare classes": (
+            real,
+            np.append(two[:-3], [2, 3, 3]),
+            "1 class with a single row",
+        ),
         "one class": (real, np.zeros(40, int), "a single class"),
         "five rows": (real[:5], two[:5], "there are 5 labelled rows"),
         "a label each": (real[:12], np.arange(12), "two classes of two rows"),
@@ -561,7 +570,7 @@ def test_progress_is_announced(fitted):
 
 
 def test_baselines_have_one_thread(fitted, monkeypatch):
-    """More would wait for each other, above all where others work, too."""
+    """More would wait for each other, above all where others work as well."""
     from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 
     found = []

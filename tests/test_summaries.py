@@ -99,7 +99,7 @@ def test_constant_columns_are_constant_in_many_blocks(monkeypatch):
     schema, table = learn(X)
     np.testing.assert_allclose(schema.centre, X[0], rtol=1e-15)
     np.testing.assert_array_equal(schema.scale, [0.1, 3.1234567e5, 1e-310, 1.0, HUGE])
-    assert np.abs(table.rows(slice(None)).real).max() < 1e-14
+    assert np.abs(table[:].real).max() < 1e-14
 
 
 def test_the_order_of_memory_does_not_matter():
@@ -173,7 +173,7 @@ def test_columns_of_any_scale_are_encoded_and_decoded(first, second, scaling):
     schema, table = learn(X, scaling=scaling)
     assert np.isfinite(schema.centre).all()
     assert (np.isfinite(schema.scale) & (schema.scale > 0)).all()
-    rows = table.rows(slice(None)).real
+    rows = table[:].real
     assert np.isfinite(rows).all()
     assert np.isfinite(table.log_volume()).all()
     if scaling == "columns":
@@ -194,11 +194,11 @@ def test_differences_too_large_for_a_float_have_their_place():
     X = np.array([[-HUGE], [HUGE], [-HUGE], [HUGE], [HUGE]])
     schema, table = learn(X)
     share = np.array([-1.2, 0.8, -1.2, 0.8, 0.8]) / np.sqrt(0.96)
-    np.testing.assert_allclose(table.rows(slice(None)).real[0], share)
+    np.testing.assert_allclose(table[:].real[0], share)
     np.testing.assert_allclose(schema.restored(share[None])[0], X[:, 0])
     tiny = Schema.learn(read_columns(np.array([[0.0], [TINY]])))
     far = tiny.encode(read_columns(np.array([[1e300], [-1.0]])))
-    np.testing.assert_array_equal(far.rows(slice(None)).real[0], [1e50, -1e50])
+    np.testing.assert_array_equal(far[:].real[0], [1e50, -1e50])
 
 
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hybridmix.io import load, save
     from hybridmix.reporting import report
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 __all__ = [
     "HybridMixtureClassifier",

@@ -134,7 +134,7 @@ def calibration_report(
 class ScoreSums:
     """What scores of probabilities are made of, summed over rows.
 
-    Sums of parts of a table, added, are those of the table.
+    Sums over parts of a table can be added.
 
     Attributes
     ----------

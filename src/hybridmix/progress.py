@@ -45,7 +45,7 @@ class Step(NamedTuple):
 Listener = Callable[[Step], None]
 # A listener belongs to the caller, not to the estimator, which is cloned and saved.
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
-# A verbose estimator prints every so many steps.
+# A verbose estimator prints one step out of this many.
 _PRINTED = 10
 
 

@@ -45,7 +45,7 @@ def run_and_exit() -> NoReturn:
     code = main()
     if code == _INTERRUPTED:
         # After an interrupt within some imports, Python ends by the signal and not by the
-        # exit code, although the interrupt was caught. The code is to be the same always.
+        # exit code, although the interrupt was caught. The code must always be the same.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

@@ -14,6 +14,8 @@ from hybridmix.cli.console import report_error
 from hybridmix.cli.interrupts import was_interrupted
 from hybridmix.cli.streams import BROKEN_PIPE, results_to_stdout, use_utf8
 
+_DEBUG = "--debug"
+
 app = typer.Typer(
     name="hybridmix",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -25,7 +27,7 @@ for command, examples in COMMANDS.items():
 
 @app.callback(
     invoke_without_command=True,
-    epilog="Begin with: hybridmix fit TABLE --target NAME -o model.hmx",
+    epilog="Start with: hybridmix fit TABLE --target NAME -o model.hmx",
 )
 def root(
     context: typer.Context,
@@ -33,7 +35,7 @@ def root(
         bool, typer.Option("--version", help="Print the version.")
     ] = False,
     debug: Annotated[  # noqa: ARG001 -- `run` looks for it, wherever it is
-        bool, typer.Option("--debug", help="Show tracebacks of errors.")
+        bool, typer.Option(_DEBUG, help="Show tracebacks of errors.")
     ] = False,
 ) -> None:
     """Mixture models of tables with holes: classify, fill, find outliers, sample."""
@@ -56,25 +58,32 @@ def run(arguments: Sequence[str]) -> int:
     code : int
         The exit code.
     """
-    is_set = os.environ.get("HYBRIDMIX_DEBUG", "0") not in ("", "0")
-    debug = is_set or "--debug" in arguments
     use_utf8()
     try:
         code = typer.main.get_command(app).main(
-            args=[argument for argument in arguments if argument != "--debug"],
+            args=[argument for argument in arguments if argument != _DEBUG],
             prog_name="hybridmix",
             standalone_mode=False,
         )
         with results_to_stdout():
-            pass  # what is printed without it, such as help, is flushed here
+            pass  # flush what was printed outside of it, such as help
     except SystemExit as leaving:
-        # typer and rich leave when a pipe breaks, which is not an error.
-        is_pipe = isinstance(leaving.__context__, BrokenPipeError)
-        return BROKEN_PIPE if is_pipe else int(leaving.code or 0)
+        return _exit_code(leaving)
     except BrokenPipeError:
         return BROKEN_PIPE
     except Exception as error:
         if was_interrupted():
             raise
-        return report_error(error, debug)
+        return report_error(error, _shows_tracebacks(arguments))
     return code or 0
+
+
+def _shows_tracebacks(arguments: Sequence[str]) -> bool:
+    is_set = os.environ.get("HYBRIDMIX_DEBUG", "0") not in ("", "0")
+    return is_set or _DEBUG in arguments
+
+
+def _exit_code(leaving: SystemExit) -> int:
+    """Return the code to exit with; typer and rich also leave when a pipe breaks."""
+    is_pipe = isinstance(leaving.__context__, BrokenPipeError)
+    return BROKEN_PIPE if is_pipe else int(leaving.code or 0)

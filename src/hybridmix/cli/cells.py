@@ -172,7 +172,7 @@ class TypedColumn:
 
 
 def kind_of_type(dtype: pa.DataType) -> str:
-    """Return real, categorical, date or other."""
+    """Return the kind of a type: real, categorical, date or other."""
     if pa.types.is_integer(dtype) or pa.types.is_floating(dtype):
         return "real"
     if pa.types.is_decimal(dtype):
@@ -185,7 +185,7 @@ def kind_of_type(dtype: pa.DataType) -> str:
 
 
 def parse_number(text: str, decimal: str = ".", allow_infinite: bool = False) -> float:
-    """Read a number; Python's own underscores are refused, and NaN."""
+    """Read a number; refuse NaN, and underscores, which only Python allows."""
     if decimal != ".":
         text = text.replace(decimal, ".")
     number = float(text)
@@ -237,16 +237,9 @@ def _plain_numbers(cells: list[str], marks: Marks) -> FloatArray | None:
 
 def _parsed(texts: list[str | None], decimal: str, allow_infinite: bool) -> FloatArray:
     """Read numbers one by one, or say which text is not one."""
-    if decimal == ".":
-        try:
-            numbers = np.array([math.nan if t is None else float(t) for t in texts])
-        except ValueError:
-            pass
-        else:
-            n_missing = texts.count(None)
-            is_plain = np.isfinite(numbers).sum() == len(texts) - n_missing
-            if is_plain and not any("_" in text for text in texts if text):
-                return numbers
+    usual = _usual_numbers(texts) if decimal == "." else None
+    if usual is not None:
+        return usual
     numbers = np.full(len(texts), np.nan)
     for position, text in enumerate(texts):
         if text is not None:
@@ -255,3 +248,17 @@ def _parsed(texts: list[str | None], decimal: str, allow_infinite: bool) -> Floa
             except ValueError:
                 raise CellError(position, text) from None
     return numbers
+
+
+def _usual_numbers(texts: list[str | None]) -> FloatArray | None:
+    """Read numbers as Python does; None if a text needs a closer look.
+
+    These are texts that are not finite numbers, and numbers with underscores.
+    """
+    known = [text for text in texts if text is not None]
+    try:
+        numbers = np.array([math.nan if text is None else float(text) for text in texts])
+    except ValueError:
+        return None
+    are_finite = np.isfinite(numbers).sum() == len(known)
+    return numbers if are_finite and not any("_" in text for text in known) else None

@@ -14,14 +14,14 @@ from hybridmix.cli.tables import Chunk, InputError, Table, as_option, not_a_numb
 
 # Text with more values than this, and more than half as many as cells, names the rows.
 _MANY = 20
-# No column has this many categories, and they need not be held to know it.
+# More values than this are not categories; there is no need to keep them all.
 _TOO_MANY = 10_000
 # Whole numbers with at most this many values may be codes.
 _FEW = 10
 # Up to this many other values among numbers may be marks of missing values.
 _FEW_STRAYS = 3
 _N_EXAMPLES = 3
-# How the reason of such a column ends.
+# How the reason for such a column ends.
 MAYBE_CODES = "(codes?)"
 
 _DATE = re.compile(
@@ -133,7 +133,7 @@ class _Findings:
 
     @property
     def names_rows(self) -> bool:
-        """Whether hardly any value comes twice."""
+        """Whether hardly any value occurs twice."""
         if self.values is None:
             return True
         return is_identifying(len(self.values), self.n_observed)
@@ -214,30 +214,43 @@ def _given_kinds(
 def _decided(
     name: str, found: _Findings, typed: str | None, given: str | None
 ) -> ColumnKind:
-    if given is not None:
-        kind, reason = given, "as told" if given != "target" else _label_reason(found)
-    elif found.n_observed == 0:
-        kind, reason = "dropped", "no value at all"
-    elif typed == "other":
-        kind, reason = "dropped", "neither numbers nor text"
-    elif typed == "date" or (found.is_date and typed != "real"):
-        kind, reason = "dropped", "dates: turn them into numbers, such as days or months"
-    elif typed == "real" or (typed is None and _is_quantity(found)):
-        kind, reason = _decided_number(name, found)
+    """Decide what a column is: by options first, then by its type and its cells."""
+    if given == "target":
+        kind, reason = given, _label_reason(found)
+    elif given is not None:
+        kind, reason = given, "as given"
     else:
-        kind, reason = _decided_category(name, found)
+        kind, reason = _seen_kind(name, found, typed)
     missing = found.n_missing / max(found.n_rows, 1)
     return ColumnKind(name, kind, reason, found.examples, missing)
+
+
+def _seen_kind(name: str, found: _Findings, typed: str | None) -> tuple[str, str]:
+    """Return the kind of a column that no option names, and why."""
+    if found.n_observed == 0:
+        return "dropped", "no values"
+    if typed == "other":
+        return "dropped", "neither numbers nor text"
+    if typed == "date" or (found.is_date and typed != "real"):
+        return "dropped", "dates: turn them into numbers, such as days or months"
+    if typed == "real" or (typed is None and _is_quantity(found)):
+        return _decided_number(name, found)
+    return _decided_category(name, found)
 
 
 def _is_quantity(found: _Findings) -> bool:
     return found.is_number and not found.has_leading_zero
 
 
-def _decided_number(name: str, found: _Findings) -> tuple[str, str]:
-    is_named_so = bool(_NAME_OF_IDENTIFIER.fullmatch(name))
+def _is_identifier(name: str, found: _Findings) -> bool:
+    """Return whether numbers count or name the rows."""
     is_counter = found.is_counter and found.n_observed > _MANY
-    if found.is_whole and (is_counter or (is_named_so and found.is_unique)):
+    is_named_so = bool(_NAME_OF_IDENTIFIER.fullmatch(name))
+    return found.is_whole and (is_counter or (is_named_so and found.is_unique))
+
+
+def _decided_number(name: str, found: _Findings) -> tuple[str, str]:
+    if _is_identifier(name, found):
         return (
             "dropped",
             f"looks like an identifier; keep it with --real {as_option(name)}",
@@ -253,9 +266,9 @@ def _decided_number(name: str, found: _Findings) -> tuple[str, str]:
 def _decided_category(name: str, found: _Findings) -> tuple[str, str]:
     if found.names_rows and found.is_mostly_number and not found.is_number:
         stray = min(found.strays)
-        return (
-            "dropped",
-            f"numbers, but also {stray!r}; if it means missing: --na {as_option(stray)}",
+        return "dropped", (
+            f"numbers, but also {stray!r}; if it means missing, use "
+            f"--na {as_option(stray)}"
         )
     if found.names_rows:
         return "dropped", (
@@ -264,7 +277,7 @@ def _decided_category(name: str, found: _Findings) -> tuple[str, str]:
     assert found.values is not None
     n_values = len(found.values)
     if found.is_number and found.has_leading_zero:
-        return "categorical", f"codes with leading zeros, {n_values} of them"
+        return "categorical", f"{n_values} codes with leading zeros"
     return "categorical", f"{n_values} value{'s' if n_values > 1 else ''}"
 
 

@@ -27,7 +27,7 @@ from hybridmix.progress import Listener, Step, listening
 class Console:
     """Talks to the user: results to stdout, all else to stderr.
 
-    Whatever is shown may hold text from files of unknown origin. Its control characters
+    What is shown may hold text from files of unknown origin. Its control characters
     are shown as escapes, and its brackets are not markup.
 
     Parameters
@@ -45,7 +45,7 @@ class Console:
         self._told: set[str] = set()
 
     def note(self, text: str) -> None:
-        """Say something that is good to know."""
+        """Show a note."""
         if not self.is_silent:
             print(printable(text), file=sys.stderr)
 

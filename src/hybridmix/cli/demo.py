@@ -1,7 +1,7 @@
 """One table with holes and few labels: classify, fill, find outliers, compare.
 
 Run it with ``hybridmix demo``. The table is scikit-learn's breast cancer data (569
-tumours, 30 measurements), with one of the measurements told in words. Of all cells, 30 %
+tumours, 30 measurements), with one of the measurements given in words. Of all cells, 30 %
 are removed at random, from training and test rows alike, and 40 of the 341 training rows
 have a label. Every method has its default options, with these exceptions: one of our own
 models shares a covariance between the classes and is calibrated, as one would for few
@@ -178,7 +178,7 @@ def classify(split: Split) -> Scores:
 
 
 def find_outliers(split: Split) -> Scores:
-    """Return how well mixed-up rows are told from the test rows.
+    """Return how well mixed-up rows are told apart from the test rows.
 
     For each method: the area under the ROC curve, and the shares of mixed-up and of other
     rows that it flags.
@@ -328,7 +328,7 @@ def run(
     if not quick:
         print(f"Means and standard deviations over {N_SPLITS} random splits.")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # rivals complain about small folds
+        warnings.simplefilter("ignore")  # other methods warn about small folds
         compare(splits)
     print(
         "\nMixed-up rows have columns that were shuffled one by one. RMSE is in standard "

@@ -146,7 +146,7 @@ class Options:
     jobs: int | None = None
 
     def classifier(self) -> Any:
-        """Return a classifier, or the search of one."""
+        """Return a classifier, or a search for one."""
         given = {
             "objective": self.objective,
             "tradeoff": self.tradeoff,

@@ -15,14 +15,14 @@ _was_pressed = False
 
 @contextmanager
 def noticing_interrupts() -> Iterator[None]:
-    """Remember every Ctrl-C within this context, also those that others catch.
+    """Remember every Ctrl-C within this context, even if other code catches it.
 
     A fit that is interrupted returns the best model so far, and so does each fit within a
     report. The command must know about it: what it writes is not what was asked for.
     """
     global _was_pressed
     _was_pressed = False
-    # Shells let commands in the background ignore Ctrl-C, and that is to stay so.
+    # Shells let commands in the background ignore Ctrl-C, and this must stay so.
     is_usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if not is_usual or threading.current_thread() is not threading.main_thread():
         yield
@@ -40,7 +40,7 @@ def was_interrupted() -> bool:
 
 
 def stop_if_interrupted() -> None:
-    """Raise KeyboardInterrupt if somebody else has caught one before."""
+    """Raise KeyboardInterrupt if other code has caught one before."""
     if _was_pressed:
         raise KeyboardInterrupt
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from hybridmix.cli.cells import is_number
 from hybridmix.cli.columns import is_identifying
 from hybridmix.cli.console import Console
-from hybridmix.cli.models import Texts, without_mark
 from hybridmix.cli.tables import InputError
+from hybridmix.cli.values import Texts, without_mark
 
 # More different numbers with fractions than this are measured, not chosen.
 _MOST_FRACTIONS = 20
@@ -43,22 +44,35 @@ def training_labels(
     if not known:
         raise InputError(f"--target {target}: no row has a label.")
     values = set(known)
-    whole = {text: _WHOLE.fullmatch(text) for text in values}
-    are_whole = all(whole.values())
+    whole = _whole_numbers(values)
+    are_whole = whole is not None
     are_numbers = are_whole or all(is_number(text, decimal, True) for text in values)
     _check_classes(target, len(values), len(known), are_numbers, are_whole)
-    labels = np.empty(len(texts), dtype=object)
-    if not are_whole:
-        labels[:] = texts
-        return labels
+    if whole is None:
+        return _objects(texts)
     if len(values) > _MANY_WHOLE:
         console.warn(
             f"--target {target} has {len(values)} different whole numbers, and each is "
             "treated as a class. Regression is not supported yet."
         )
-    worth = {text: int(found[1]) for text, found in whole.items() if found}
-    labels[:] = [None if text is None else worth[text] for text in texts]
-    return labels
+    return _objects([None if text is None else whole[text] for text in texts])
+
+
+def _whole_numbers(texts: Iterable[str]) -> dict[str, int] | None:
+    """Return the whole number that each text spells; None if any text does not."""
+    numbers = {}
+    for text in texts:
+        found = _WHOLE.fullmatch(text)
+        if found is None:
+            return None
+        numbers[text] = int(found[1])
+    return numbers
+
+
+def _objects(labels: Sequence[object]) -> np.ndarray:
+    array = np.empty(len(labels), dtype=object)
+    array[:] = labels
+    return array
 
 
 def _check_classes(

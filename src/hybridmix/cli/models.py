@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,10 @@ import hybridmix
 from hybridmix._typing import FloatArray
 from hybridmix.cli.cells import MISSING, CellError, Column, Marks
 from hybridmix.cli.tables import Chunk, InputError, Table, not_a_number
+from hybridmix.cli.values import matcher, without_mark
 from hybridmix.io import read_metadata
 from hybridmix.tasks import task_of
 
-Texts = list[str | None]
 # The key of what the command line keeps in model files.
 _METADATA = "command_line"
 
@@ -170,20 +170,36 @@ def match(
     target : str or None, default=None
         The column of the labels, if it is not that of training.
     """
-    no_features = {target or model.target, model.weight, *model.dropped}
+    others = {target or model.target, model.weight, *model.dropped}
     if model.names is None:
-        features: list[str | None] = [n for n in table.names if n not in no_features]
-        if len(features) != model.estimator.n_features_in_:
-            raise InputError(
-                f"The model was fitted to an array of {model.estimator.n_features_in_} "
-                f"columns without names, and {table.path} has {len(features)}: "
-                f"{listed(features)}. Remove the others."
-            )
-        return Matching(model, table, features, [])
+        return Matching(model, table, _sources_in_order(model, table, others), [])
+    sources = _sources_by_name(model.names, table, allow_missing)
+    known = {*model.names, *others}
+    extra = [name for name in table.names if name not in known]
+    return Matching(model, table, sources, extra)
+
+
+def _sources_in_order(
+    model: Model, table: Table, others: set[str | None]
+) -> list[str | None]:
+    """Take all columns of a table that are features, which must be as many as needed."""
+    features: list[str | None] = [name for name in table.names if name not in others]
+    n_needed = model.estimator.n_features_in_
+    if len(features) != n_needed:
+        raise InputError(
+            f"The model was fitted to an array of {n_needed} columns without names, and "
+            f"{table.path} has {len(features)}: {listed(features)}. Remove the others."
+        )
+    return features
+
+
+def _sources_by_name(
+    names: list[str], table: Table, allow_missing: bool
+) -> list[str | None]:
+    """Find columns by their names; None for those that may be missing and are."""
     there = set(table.names)
-    sources = [name if name in there else None for name in model.names]
-    lost = [n for n, source in zip(model.names, sources, strict=True) if source is None]
-    if len(lost) == len(model.names):
+    lost = [name for name in names if name not in there]
+    if len(lost) == len(names):
         raise InputError(
             f"{table.path} has none of the columns of the model: {listed(lost)}."
         )
@@ -192,9 +208,7 @@ def match(
             f"{table.path} lacks {listed(lost)}, which the model was fitted to. Use "
             "--allow-missing to treat them as missing in all rows."
         )
-    known = {*model.names, *no_features}
-    extra = [name for name in table.names if name not in known]
-    return Matching(model, table, sources, extra)
+    return [name if name in there else None for name in names]
 
 
 def numbers_of(table: Table, chunk: Chunk, name: str, marks: Marks) -> FloatArray:
@@ -207,46 +221,32 @@ def numbers_of(table: Table, chunk: Chunk, name: str, marks: Marks) -> FloatArra
 
 
 def as_frame(columns: dict[str, Any], kinds: Sequence[str], as_array: bool) -> Any:
-    """Make a data frame of columns, or an array.
-
-    Numbers go into one block: a frame that is made column by column takes minutes for a
-    hundred thousand of them.
-    """
-    labels = list(columns)
-    is_text = np.array([kind == "categorical" for kind in kinds])
-    texts = [name for name, text in zip(labels, is_text, strict=True) if text]
-    numbers = [name for name, text in zip(labels, is_text, strict=True) if not text]
+    """Make a data frame of columns, or an array."""
     n_rows = len(next(iter(columns.values())))
     if as_array:
-        dtype = object if texts else float
-        array = np.empty((n_rows, len(labels)), dtype=dtype)
-        for j, values in enumerate(columns.values()):
-            array[:, j] = values
-        return array
-    block = np.empty((len(numbers), n_rows))
-    for row, name in zip(block, numbers, strict=True):
-        row[:] = columns[name]
-    frame = pd.DataFrame(block.T, columns=pd.Index(numbers, dtype=object))
-    if texts:
-        words = {name: pd.Series(columns[name], dtype=object) for name in texts}
-        frame = pd.concat([frame, pd.DataFrame(words)], axis=1)[labels]
+        dtype = object if "categorical" in kinds else float
+        return _stacked(columns.values(), np.empty((n_rows, len(columns)), dtype))
+    kind_of = dict(zip(columns, kinds, strict=True))
+    numbers, words = {}, {}
+    for name, values in columns.items():
+        if kind_of[name] == "categorical":
+            words[name] = pd.Series(values, dtype=object)
+        else:
+            numbers[name] = values
+    # Numbers go into one block: a frame that is made column by column takes minutes for a
+    # hundred thousand of them.
+    block = _stacked(numbers.values(), np.empty((len(numbers), n_rows)).T)
+    frame = pd.DataFrame(block, columns=pd.Index(list(numbers), dtype=object))
+    if words:
+        frame = pd.concat([frame, pd.DataFrame(words)], axis=1)[list(columns)]
     return frame
 
 
-def matcher(known: Sequence[Any]) -> Callable[[Texts], list[Any]]:
-    """Return a function that recognises values of training in cells of text.
-
-    Text of other values stays text. Booleans are recognised in any spelling, numbers by
-    what they are worth: 1 and 1.0 are the same.
-    """
-    if all(isinstance(value, bool | np.bool_) for value in known):
-        lookup: dict[Any, Any] = {"true": True, "1": True, "false": False, "0": False}
-        return lambda texts: [_found(lookup, t, t and t.lower()) for t in texts]
-    if all(isinstance(value, int | float | np.number) for value in known):
-        lookup = {float(value): value for value in known}
-        return lambda texts: [_found(lookup, t, _worth(t)) for t in texts]
-    lookup = {str(value): value for value in known}
-    return lambda texts: [_found(lookup, t, t) for t in texts]
+def _stacked(columns: Iterable[Any], block: np.ndarray) -> np.ndarray:
+    """Write columns next to each other into an empty array; return it."""
+    for j, values in enumerate(columns):
+        block[:, j] = values
+    return block
 
 
 def label_column(model: Model, table: Table, target: str | None) -> str:
@@ -272,15 +272,6 @@ def labels_of(model: Model, table: Table, chunk: Chunk, target: str) -> list[Any
                 f"not know; it knows {listed(classes)}."
             )
     return labels
-
-
-def without_mark(texts: Texts, mark: str | None) -> Texts:
-    """Return labels, None in place of the mark; -1 and -1.0 are the same mark."""
-    if mark is None:
-        return texts
-    worth = _worth(mark)
-    same = {mark} | {t for t in set(texts) if worth is not None and _worth(t) == worth}
-    return [None if text in same else text for text in texts]
 
 
 def filled(
@@ -330,17 +321,6 @@ def columns_of(rows: Any) -> list[list[Any]]:
     import narwhals.stable.v2 as nw
 
     return [column.to_list() for column in nw.from_native(rows).iter_columns()]
-
-
-def _found(lookup: dict[Any, Any], text: str | None, key: Any) -> Any:
-    return None if text is None else lookup.get(key, text)
-
-
-def _worth(text: str | None) -> float | None:
-    try:
-        return None if text is None else float(text)
-    except ValueError:
-        return None
 
 
 def listed(names: Sequence[Any], most: int = 8) -> str:

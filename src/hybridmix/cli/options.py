@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-
-class Covariance(StrEnum):
-    """Kinds of covariances."""
-
-    full = "full"
-    tied = "tied"
-    diag = "diag"
-    spherical = "spherical"
-    subspace = "subspace"
-
-
-class Objective(StrEnum):
-    """What training maximises."""
-
-    hybrid = "hybrid"
-    likelihood = "likelihood"
-    conditional = "conditional"
-    margin = "margin"
-
-
-def chosen(choice: StrEnum | None) -> str | None:
-    """Return a choice as plain text, which model files can hold."""
-    return None if choice is None else choice.value
-
+from hybridmix.training.covariances import COVARIANCE_TYPES
+from hybridmix.training.discriminative import OBJECTIVES
 
 _COLUMNS = "Columns"
 _MODEL = "Model"
+
+
+def _one_of(words: Iterable[str], help_text: str) -> Any:
+    """Return an option of the model that is one of a few words."""
+    known = list(words)
+
+    def checked(text: str) -> str:
+        if text not in known:
+            raise typer.BadParameter(f"{text!r} is not one of {', '.join(known)}.")
+        return text
+
+    def completed(incomplete: str) -> list[str]:
+        return [word for word in known if word.startswith(incomplete)]
+
+    return typer.Option(
+        help=help_text,
+        metavar="|".join(known),
+        parser=checked,
+        autocompletion=completed,
+        rich_help_panel=_MODEL,
+    )
+
 
 TablePath = Annotated[
     Path,
@@ -43,7 +43,7 @@ TablePath = Annotated[
     ),
 ]
 ModelPath = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="A model file, as fit writes it.")
+    Path, typer.Argument(metavar="MODEL", help="A model file written by fit.")
 ]
 GivenModel = Annotated[
     Path | None,
@@ -57,7 +57,9 @@ ModelOutput = Annotated[
 TableOutput = Annotated[
     Path,
     typer.Option(
-        "--output", "-o", help="The table to write, by suffix; - for CSV on stdout."
+        "--output",
+        "-o",
+        help="The table to write; its suffix names the format, - is CSV on stdout.",
     ),
 ]
 OptionalOutput = Annotated[
@@ -70,7 +72,7 @@ PageOutput = Annotated[
 Target = Annotated[
     str | None,
     typer.Option(
-        "--target", "-t", help="Column of the labels; rows may lack one.", metavar="NAME"
+        "--target", "-t", help="Column of the labels; cells may be empty.", metavar="NAME"
     ),
 ]
 TestTarget = Annotated[
@@ -78,7 +80,7 @@ TestTarget = Annotated[
     typer.Option(
         "--target",
         "-t",
-        help="Column of the labels, if it is not the one of training.",
+        help="Column of the labels, if not the one used in training.",
         metavar="NAME",
     ),
 ]
@@ -90,7 +92,7 @@ Unlabelled = Annotated[
     ),
 ]
 Weight = Annotated[
-    str | None, typer.Option(help="Column of the weights of rows.", metavar="NAME")
+    str | None, typer.Option(help="Column of the row weights.", metavar="NAME")
 ]
 Categorical = Annotated[
     list[str] | None,
@@ -118,7 +120,7 @@ MissingMarks = Annotated[
     list[str] | None,
     typer.Option(
         "--na",
-        help="More cells that are missing, besides empty ones, NA, NaN, ? and null.",
+        help="More texts for missing values, besides empty cells, NA, NaN, ? and null.",
         metavar="TEXTS",
         rich_help_panel=_COLUMNS,
     ),
@@ -141,22 +143,17 @@ EscapeFormulas = Annotated[
 Components = Annotated[
     str | None,
     typer.Option(
-        help="Components (of each class): a number, or several to choose from, 1,2,4.",
+        help="Components (per class): a number, or several to choose from: 1,2,4.",
         metavar="NUMBERS",
         rich_help_panel=_MODEL,
     ),
 ]
 CovarianceType = Annotated[
-    Covariance | None,
-    typer.Option(
-        help="Covariance within a component; full by default.", rich_help_panel=_MODEL
-    ),
+    str | None,
+    _one_of(COVARIANCE_TYPES, "Covariance within a component; full by default."),
 ]
 ObjectiveName = Annotated[
-    Objective | None,
-    typer.Option(
-        help="What training maximises; hybrid by default.", rich_help_panel=_MODEL
-    ),
+    str | None, _one_of(OBJECTIVES, "What training maximises; hybrid by default.")
 ]
 Tradeoff = Annotated[
     float | None,
@@ -181,8 +178,10 @@ Tune = Annotated[
         rich_help_panel=_MODEL,
     ),
 ]
-Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
-Jobs = Annotated[int | None, typer.Option(help="Threads; processes with --tune.")]
+Seed = Annotated[int, typer.Option(help="Seed for everything random.")]
+Jobs = Annotated[
+    int | None, typer.Option(help="Number of threads; of processes with --tune.")
+]
 ChunkRows = Annotated[int, typer.Option(min=1, help="Rows to hold in memory at a time.")]
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print the result as one JSON object.")

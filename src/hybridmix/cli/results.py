@@ -20,7 +20,7 @@ from hybridmix.cli.writing import Write, writing
 from hybridmix.data import UNLABELLED
 from hybridmix.data.fingerprint import Fingerprint, Origin, Overlap
 from hybridmix.metrics import RankCounts, ScoreSums
-from hybridmix.models.typicality import LOG_RARE
+from hybridmix.models.typicality import outlier_level
 from hybridmix.tasks import Provenance, looked_up, task_of
 
 Columns = dict[str, Column]
@@ -67,11 +67,11 @@ def kept_columns(table: Table, keep: str) -> list[str]:
 
 
 def joined(kept: Columns, new: Columns) -> Columns:
-    """Put new columns behind those of the table."""
+    """Put new columns after those of the table."""
     if both := kept.keys() & new.keys():
         raise InputError(
-            f"The table already has a column {min(both)!r}, which would be written: "
-            "rename it, or keep others by --keep."
+            f"The table already has a column {min(both)!r}, which the result needs: "
+            "rename it, or leave it out with --keep."
         )
     return {**kept, **new}
 
@@ -157,7 +157,7 @@ def level_of(
         return float(ordered[n_flagged])
     if threshold is not None:
         return float(np.log(threshold)) if threshold > 0 else -np.inf
-    return float(getattr(estimator, "offset_", LOG_RARE))
+    return outlier_level(estimator)
 
 
 def write_flags(

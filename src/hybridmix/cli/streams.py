@@ -13,7 +13,7 @@ BROKEN_PIPE = 128 + 13
 
 
 def open_closed_streams() -> None:
-    """Open standard streams that the caller has closed, such as by ``>&-``.
+    """Open standard streams that the caller has closed, for example by ``>&-``.
 
     Otherwise the next file that is opened would get their number, and what is printed
     would end up in it. Messages to a closed stderr are lost. Writing to a closed stdout
@@ -34,7 +34,7 @@ def _null_device(flags: int, mode: str) -> TextIOWrapper:
 
 
 def use_utf8() -> None:
-    """Write results for other programs in the same way everywhere."""
+    """Write results for other programs the same way on every platform."""
     if isinstance(sys.stdout, TextIOWrapper) and not sys.stdout.isatty():
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")
 
@@ -54,7 +54,7 @@ def results_to_stdout() -> Iterator[None]:
 
 
 def discard_output() -> None:
-    """Lead broken streams nowhere: Python would write to them once more as it ends."""
+    """Redirect broken streams: Python would write to them once more as it exits."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -30,7 +30,7 @@ _SEPARATORS = ",;\t|"
 CHUNK_ROWS = 20_000
 # Lines of a file that show how it writes fractions.
 _SNIFFED_LINES = 200
-# Cells of text may be as long as a book; csv's own limit is that of a chapter.
+# A cell may hold a whole document; csv's own limit is 131,072 characters.
 csv.field_size_limit(2**27)
 
 
@@ -128,7 +128,7 @@ class TextTable(Table):
         with open(self.path, "rb") as raw:
             is_packed = self.path.suffix.lower() == ".gz"
             stream = gzip.GzipFile(fileobj=raw) if is_packed else raw
-            # Spreadsheets begin their files by a mark of the encoding.
+            # Spreadsheets start their files with a mark of the encoding.
             text = TextIOWrapper(cast(BinaryIO, stream), encoding="utf-8-sig", newline="")
             yield text, raw
 
@@ -179,7 +179,7 @@ class TextTable(Table):
         except UnicodeDecodeError as error:
             byte = error.object[error.start]
             where = "" if reader is None else f", after line {reader.line_num}"
-            # A file in UTF-16 begins by a mark of two bytes, which are never text.
+            # A file in UTF-16 starts with a mark of two bytes, which are never text.
             encoding = "UTF-16" if byte >= 0xFE else "ISO-8859-1"
             raise InputError(
                 f"{self.path}{where}: byte 0x{byte:02x} is not UTF-8. Convert the file, "
@@ -339,7 +339,7 @@ def _is_blank(row: list[str]) -> bool:
 
 
 def _sniffed_separator(header: str) -> str:
-    """Return what cuts the header into the most names."""
+    """Return the separator that cuts the header into the most names."""
 
     def n_names(separator: str) -> int:
         try:
@@ -351,7 +351,7 @@ def _sniffed_separator(header: str) -> str:
 
 
 def _sniffed_decimal(lines: list[str], separator: str) -> str:
-    """Return a comma if the first lines write fractions so, and never with a point."""
+    """Return a comma if fractions in the first lines have commas and never points."""
     if separator == ",":
         return "."
     cells = [cell.strip(' "\r\n') for line in lines for cell in line.split(separator)]

@@ -24,7 +24,7 @@ _SHOWN_CATEGORIES = 6
 SHOWN_ROWS = 100
 # A matrix of more classes is too wide for a screen.
 _SHOWN_CLASSES = 8
-# More in the names of classes, and columns get numbers instead.
+# If names of classes have more letters in total, columns get numbers instead.
 _SHOWN_LETTERS = 40
 _LONGEST = 30
 
@@ -32,7 +32,7 @@ _LONGEST = 30
 def grid(
     header: Sequence[str], rows: Iterable[Sequence[Any]], right: Collection[str] = ()
 ) -> RichTable:
-    """Return a plain table, with some columns to the right; cells may hold anything."""
+    """Return a plain table, some columns aligned right; cells may hold anything."""
     table = RichTable(box=box.SIMPLE_HEAD)
     for name in header:
         is_right = name in right
@@ -185,29 +185,40 @@ def described(model: Model) -> dict[str, Any]:
 
 def inspection(values: dict[str, Any]) -> list[Any]:
     """Show what `described` returns."""
+    return [*_heading(values), _known_columns(values["columns"]), _parts(values)]
+
+
+def _heading(values: dict[str, Any]) -> list[str]:
+    """Say in a few lines what a model is, and what wrote it."""
     options = ", ".join(f"{name}={value!r}" for name, value in values["options"].items())
     lines = [f"{values['class']}({options})"]
     lines += [f"{n}: {values[n]}" for n in ("target", "weight") if values[n] is not None]
     if values["dropped"]:
         lines.append(f"dropped: {_shortened(values['dropped'], SHOWN_ROWS)}")
     written = ", ".join(f"{name} {text}" for name, text in values["versions"].items())
-    lines.append(f"written by {written}")
-    columns = [
+    return [*lines, f"written by {written}"]
+
+
+def _known_columns(columns: list[dict[str, Any]]) -> RichTable:
+    """Show the columns of a model."""
+    rows = [
         (column["name"], column["type"], _shortened(column["categories"]))
-        for column in values["columns"][:SHOWN_ROWS]
+        for column in columns[:SHOWN_ROWS]
     ]
-    if "classes" in values:
-        shares = [
-            (group["label"], f"{group['prior']:.3f}", _shares(group["components"]))
-            for group in values["classes"]
-        ]
-        groups = grid(("class", "share", "components"), shares, right=("share",))
-    else:
+    table = grid(("column", "type", "categories"), rows)
+    return _counted(table, [column["type"] for column in columns])
+
+
+def _parts(values: dict[str, Any]) -> RichTable:
+    """Show the classes of a model and their components, or the components alone."""
+    if "classes" not in values:
         rows = [(k, f"{share:.3f}") for k, share in enumerate(values["components"])]
-        groups = grid(("component", "share"), rows, right=("share",))
-    table = grid(("column", "type", "categories"), columns)
-    _counted(table, [column["type"] for column in values["columns"]])
-    return [*lines, table, groups]
+        return grid(("component", "share"), rows, right=("share",))
+    shares = [
+        (group["label"], f"{group['prior']:.3f}", _shares(group["components"]))
+        for group in values["classes"]
+    ]
+    return grid(("class", "share", "components"), shares, right=("share",))
 
 
 def _excerpt(text: str) -> str:

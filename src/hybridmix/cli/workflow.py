@@ -71,7 +71,7 @@ class OwnFit:
         for option, value in given.items():
             if value:
                 raise InputError(
-                    f"{option} is for a fit; leave out either it or --model."
+                    f"{option} is for fitting a model; leave out either it or --model."
                 )
 
 

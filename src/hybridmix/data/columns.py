@@ -83,6 +83,8 @@ class ArrayColumns:
 
     def __init__(self, X: np.ndarray) -> None:
         self._array = X
+        # NumPy takes ten microseconds for it, and wide tables ask for every column.
+        self._dtype_name = str(X.dtype)
         self.n_rows, self.n_columns = X.shape
 
     def is_categorical(self, column: int) -> bool:
@@ -121,14 +123,14 @@ class ArrayColumns:
         return [None if is_missing(v) else v for v in self._array[:, column].tolist()]
 
     def dtype_name(self, column: int) -> str:
-        return str(self._array.dtype)
+        return self._dtype_name
 
     def replaced(self, columns: Mapping[int, NewColumn]) -> np.ndarray:
         # An integer array has no holes, so a float is needed only where one was NaN.
         fits = all(self._holds(values) for values in columns.values())
         result = self._array.copy() if fits else self._array.astype(object)
         for column, values in columns.items():
-            result[:, column] = values
+            result[:, column] = _clipped(values, result.dtype)
         return result
 
     def _holds(self, values: NewColumn) -> bool:
@@ -179,3 +181,11 @@ def build_table(
 def _holding_nan(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the type for real values of a table whose categories have a type."""
     return np.dtype(np.float64) if dtype.kind in "iu" else dtype
+
+
+def _clipped(values: NewColumn, dtype: np.dtype[np.generic]) -> NewColumn:
+    """Bring numbers into the range of a type that is narrower than theirs."""
+    if not isinstance(values, np.ndarray) or dtype.kind != "f":
+        return values
+    limits = np.finfo(dtype)  # type: ignore[type-var]
+    return np.clip(values, limits.min, limits.max)

@@ -1,7 +1,7 @@
 """Columns of data frames, by way of narwhals, which is imported only where needed.
 
 A frame may have thousands of columns, and taking out one of them costs more than reading
-its few cells. So numbers are read and written all columns at a time.
+its few cells. So numbers are read and written for all columns at once.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class FrameColumns:
         return result
 
     def _numeric(self, columns: Sequence[int]) -> FloatArray:
-        """Return columns of numbers, all at a time."""
+        """Return columns of numbers, all at once."""
         if not columns:
             return np.empty((self.n_rows, 0))
         whole = len(columns) == self.n_columns
@@ -159,8 +159,7 @@ class FrameColumns:
 
         if not columns:
             return self._frame.clone().to_native()
-        numbers = {j: v for j, v in columns.items() if isinstance(v, np.ndarray)}
-        categories = {j: v for j, v in columns.items() if not isinstance(v, np.ndarray)}
+        numbers, categories = _parted(columns)
         kept = [column for column in range(self.n_columns) if column not in columns]
         parts = [self._category_series(j, v).to_frame() for j, v in categories.items()]
         parts += [self._number_frame(numbers)] if numbers else []
@@ -206,6 +205,19 @@ class FrameColumns:
         return new if dtype.is_numeric() else new.cast(dtype)
 
 
+def _parted(
+    columns: Mapping[int, NewColumn],
+) -> tuple[dict[int, FloatArray], dict[int, list[object]]]:
+    """Return the real columns and the categorical ones."""
+    numbers, categories = {}, {}
+    for column, values in columns.items():
+        if isinstance(values, np.ndarray):
+            numbers[column] = values
+        else:
+            categories[column] = values
+    return numbers, categories
+
+
 def _of_one_kind(values: list[object], as_numbers: bool) -> list[object]:
     """Turn categories that mix text and numbers into numbers, if they can be, or text."""
     is_text = [isinstance(value, str) for value in values]
@@ -227,14 +239,14 @@ def build_frame(
     """Make a data frame; the parameters are those of `build_table`."""
     import narwhals.stable.v2 as nw
 
-    numbers = {j: v for j, v in enumerate(columns) if isinstance(v, np.ndarray)}
+    numbers, others = _parted(dict(enumerate(columns)))
     frames = []
     if numbers:
         matrix = np.column_stack(list(numbers.values()))
         own = [names[j] for j in numbers]
         frames.append(nw.from_numpy(matrix, own, backend=container))
-    for j in (j for j in range(len(columns)) if j not in numbers):
-        new = nw.new_series(names[j], columns[j], backend=container)
+    for j, values in others.items():
+        new = nw.new_series(names[j], values, backend=container)
         frames.append(_as_in_training(new, dtype_names[j], categories.get(j)).to_frame())
     return nw.concat(frames, how="horizontal").select(list(names)).to_native()
 

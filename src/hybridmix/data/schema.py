@@ -332,15 +332,15 @@ def _warn_about_empty(columns: Columns, used: set[int]) -> None:
     if empty:
         found = listed([label_of(columns.names, j) for j in empty])
         warnings.warn(
-            f"No observed value in {found}: left out of the model, and ignored in tables "
-            "to come. Drop such columns to silence this warning.",
+            f"No observed value in {found}: left out of the model, and ignored in later "
+            "tables. Drop such columns to silence this warning.",
             UserWarning,
             stacklevel=4,
         )
 
 
 def _chosen_scale(scale: FloatArray, is_constant: BoolArray, scaling: str) -> FloatArray:
-    """Return by what columns are divided, from their own scales."""
+    """Return the scales that columns are divided by, from their own scales."""
     varying = scale[~is_constant]
     if scaling == "columns" or len(varying) == 0:
         return scale
@@ -367,16 +367,26 @@ def _lookup(
     """Return the number of each category, and values that are none of them."""
     lookup = {value: number for number, value in enumerate(categories)}
     strangers = distinct(values, label) - lookup.keys()
-    if not strangers:
-        return lookup, strangers
-    # Text that spells a number stands for it, and numbers stand for such text.
-    spelled = {number_of(category): k for k, category in enumerate(categories)}
-    is_text = {isinstance(category, str) for category in categories}
-    if None in spelled or len(spelled) < len(categories) or len(is_text) > 1:
-        return lookup, strangers
-    for value in list(strangers):
-        number = number_of(value)
-        if number in spelled and isinstance(value, str) not in is_text:
-            lookup[value] = spelled[number]
-            strangers.remove(value)
+    if strangers:
+        respelled = _respelled(strangers, categories)
+        lookup.update(respelled)
+        strangers -= respelled.keys()
     return lookup, strangers
+
+
+def _respelled(values: set[object], categories: tuple[object, ...]) -> dict[object, int]:
+    """Return the categories of values that are spelled in another way.
+
+    Text that spells a number stands for it, and numbers stand for such text, if no two
+    categories spell the same number.
+    """
+    spelled = {number_of(category): k for k, category in enumerate(categories)}
+    are_text = {isinstance(category, str) for category in categories}
+    if None in spelled or len(spelled) < len(categories) or len(are_text) > 1:
+        return {}
+    others = {value: number_of(value) for value in values}
+    return {
+        value: spelled[number]
+        for value, number in others.items()
+        if number in spelled and isinstance(value, str) not in are_text
+    }

@@ -17,7 +17,7 @@ from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.cells import distinct, label_of
 from hybridmix.data.columns import Columns
 
-# Rows of less weight beside the heaviest one are taken to have this weight. It is far
+# Rows of less weight, relative to the heaviest one, get this weight. It is far
 # too small to be seen in a sum, and large enough that products with it do not vanish.
 _LEAST_WEIGHT = 2.0**-500
 # Powers of two up to this exponent are ordinary floats, and so are their inverses.
@@ -180,7 +180,7 @@ class TableSummary:
 
 
 def relative_weights(weights: FloatArray) -> FloatArray:
-    """Return weights beside the largest one, which lies between a half and one then.
+    """Return weights relative to the largest one, which then lies between 0.5 and 1.
 
     They are divided by a power of two, which rounds nothing: sums of huge and of tiny
     weights stay in the range of floats.

@@ -17,6 +17,7 @@ from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import Schema, Table, read_table
 from hybridmix.data.columns import Columns
 from hybridmix.data.fingerprint import Fingerprint
+from hybridmix.data.rows import RowSource
 from hybridmix.estimators.imputation import impute_table
 from hybridmix.evaluation import ChunkedRows
 from hybridmix.models.logsumexp import class_posterior
@@ -45,6 +46,8 @@ class FittedMixture(BaseEstimator):
     schema_: Schema
     model_: Mixture
     fingerprint_: Fingerprint
+    # What the estimator does, to follow its name in a sentence, as reports have it.
+    purpose: ClassVar[str] = "models the density of the rows by a mixture"
     # What a fitted estimator has in any case, for files and checks.
     fitted_attributes: ClassVar[tuple[str, ...]] = ("schema_", "model_", "n_features_in_")
 
@@ -105,11 +108,11 @@ class FittedMixture(BaseEstimator):
         return self.n_jobs
 
     def _map_chunks(
-        self, table: Table, function: Callable[[ChunkedRows, int], Result]
+        self, source: RowSource, function: Callable[[ChunkedRows, int], Result]
     ) -> list[Result]:
-        """Apply a function to the chunks of a table, on threads."""
+        """Apply a function to the chunks of a table or of encoded rows, on threads."""
         with workers(self._n_threads) as pool:
-            rows = ChunkedRows(table, self.model_, pool)
+            rows = ChunkedRows(source, self.model_, pool)
             return list(rows.map(lambda number: function(rows, number)))
 
     def _map_evaluations(
@@ -170,10 +173,12 @@ class FittedMixture(BaseEstimator):
         log_probability : ndarray of shape (n,)
             Natural logarithm; it does not depend on the units of the table.
         """
-        table = self._encode(X)
+        return self._typicality(self._encode(X))
+
+    def _typicality(self, source: RowSource) -> FloatArray:
         model = self.model_
         parts = self._map_chunks(
-            table,
+            source,
             lambda rows, number: log_tail_probability(
                 model, rows.prepared(number, model)
             ),

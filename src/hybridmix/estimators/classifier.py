@@ -74,7 +74,7 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
         them is kept. None trains on all rows, for all steps. Validation rows can also be
         passed to `fit`.
     patience : int, default=10
-        With validation rows: stop after so many iterations without fewer errors.
+        With validation rows: stop after this many iterations without fewer errors.
     generalisation_loss : float or None, default=None
         With validation rows: stop when the error has risen by this share of the lowest
         error so far (0.1 for ten per cent).
@@ -91,15 +91,16 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
         any within a subspace that all components share, plus noise, for hundreds of
         columns and more.
     n_factors : int, float or "auto", default="auto"
-        Dimension of the subspace: a number; a share of the variance to explain, between
-        0 and 1; or the power of two, up to 64, of the highest likelihood on a fifth of
-        the rows. There are always fewer factors than rows. Only for
+        Dimension of the subspace: a number, or a share of the variance to explain,
+        between 0 and 1. "auto" keeps all directions of up to 16 columns; otherwise it is
+        the power of two, up to 64, of the highest likelihood on a fifth of the rows.
+        There are always fewer factors than rows. Only for
         ``covariance_type="subspace"``.
     noise : {"common", "columns"}, default="common"
         Variance of the noise around the subspace: one for all columns, or for each what
         the subspace leaves of its variance.
     refine_subspace : bool, default=False
-        Let the discriminative objective move the subspace and its noise, too, beside
+        Let the discriminative objective also move the subspace and its noise, not only
         the components. Only for L-BFGS.
     covariance_prior : float or "auto", default="auto"
         Strength of the prior of the covariances, in rows; 0 for maximum likelihood. It
@@ -115,14 +116,14 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
             default="empirical"
         Class probabilities: estimated, equal, or given in the order of the sorted labels.
     unlabelled : object, default=-1
-        The mark of unlabelled rows in ``y``, beside None and NaN; None for no other
+        The mark of unlabelled rows in ``y``, besides None and NaN; None for no other
         mark. Labels that are only -1 and 1 are taken for two classes, with a warning.
     unlabelled_weight : float or "auto", default="auto"
-        What an unlabelled row counts beside a labelled one. "auto" is the best on
+        What an unlabelled row counts, compared with a labelled one. "auto" is the best on
         held-out labels among: a weight with which all unlabelled rows together count at
         most as much as all labelled ones; a tenth of it; and 0. Three folds of EM tell.
     categorical_features : list of int or str, or mask, default=None
-        Categorical columns beside those of type category, object, string or bool.
+        Categorical columns, besides those of type category, object, string or bool.
     init : {"kmeans", "k-means++"} or HybridMixtureClassifier, default="kmeans"
         Where EM begins: k-means within each class, k-means++ centres, or a fitted model.
         The discriminative objectives go on from a fitted model without EM. Its numbers

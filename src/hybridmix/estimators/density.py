@@ -44,9 +44,10 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
         diagonal; one variance for all columns (in the units of the table); any within a
         subspace that all components share, plus noise, for hundreds of columns and more.
     n_factors : int, float or "auto", default="auto"
-        Dimension of the subspace: a number; a share of the variance to explain, between
-        0 and 1; or the power of two, up to 64, of the highest likelihood on a fifth of
-        the rows. There are always fewer factors than rows. Only for
+        Dimension of the subspace: a number, or a share of the variance to explain,
+        between 0 and 1. "auto" keeps all directions of up to 16 columns; otherwise it is
+        the power of two, up to 64, of the highest likelihood on a fifth of the rows.
+        There are always fewer factors than rows. Only for
         ``covariance_type="subspace"``.
     noise : {"common", "columns"}, default="common"
         Variance of the noise around the subspace: one for all columns, or for each what

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from hybridmix._parallel import Workers
-from hybridmix.data import Rows, Schema
-from hybridmix.data.columns import Columns
+from hybridmix._typing import IntArray
+from hybridmix.data import Rows, Schema, Table
+from hybridmix.data.columns import Columns, NewColumn
 from hybridmix.evaluation import ChunkedRows
 from hybridmix.models.mixture import Mixture
 
@@ -41,21 +42,32 @@ def impute_table(
         # A generator for each chunk makes draws independent of the number of threads.
         return model.draw(table[chunk], np.random.default_rng([seed, chunk.start]))
 
-    parts = list(chunked.map(fill))
-    replaced: dict[int, Any] = {}
+    return columns.replaced(_new_columns(table, columns, list(chunked.map(fill))))
+
+
+def _new_columns(
+    table: Table, columns: Columns, parts: list[Rows]
+) -> dict[int, NewColumn]:
+    """Return the columns that had holes, filled; what was observed stays as it is."""
+    schema = table.schema
+    new: dict[int, NewColumn] = {}
     for position, j in enumerate(schema.real):
         hole = np.isnan(table.real[:, position])
         if hole.any():
             filled = np.concatenate([part.real[position] for part in parts])
             filled = schema.restored(filled[None], slice(position, position + 1))[0]
-            replaced[j] = np.where(hole, filled, table.real[:, position])
+            new[j] = np.where(hole, filled, table.real[:, position])
     for position, j in enumerate(schema.categorical):
         values = columns.values(j)
-        if any(value is None for value in values):
+        if None in values:
             codes = np.concatenate([part.codes[position] for part in parts])
-            categories = schema.categories[position]
-            replaced[j] = [
-                categories[code] if value is None else value
-                for code, value in zip(codes, values, strict=True)
-            ]
-    return columns.replaced(replaced)
+            new[j] = _completed(values, codes, schema.categories[position])
+    return new
+
+
+def _completed(
+    values: list[Any], codes: IntArray, categories: tuple[Any, ...]
+) -> list[Any]:
+    """Replace None by the categories of the given numbers."""
+    pairs = zip(values, codes, strict=True)
+    return [categories[code] if value is None else value for value, code in pairs]

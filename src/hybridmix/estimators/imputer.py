@@ -66,6 +66,7 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):
     array([4. , 7.9])
     """
 
+    purpose = "fills the holes of a table from a mixture density"
     fitted_attributes = (*MixtureEstimator.fitted_attributes, "draw_models_")
 
     n_components: Components = field(default=(1, 2, 4, 8), kw_only=False)
@@ -102,8 +103,12 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):
                 generator,
                 pool,
             )
+        n_drawn, n_asked = len(attributes["draw_models_"]), self.n_draws or 0
+        messages = list(fitted.messages)
+        if n_drawn < n_asked:
+            messages.append(f"Interrupted: {n_drawn} of {n_asked} draws are kept.")
         self._publish(attributes)
-        warn_of(fitted.messages)
+        warn_of(messages)
         return self
 
     def check_consistent(self) -> None:

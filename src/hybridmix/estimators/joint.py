@@ -20,6 +20,7 @@ class MixtureClassifier(ClassifierMixin, FittedMixture):
     component_classes_: IntArray
     temperature_: float
     uniform_share_: float
+    purpose = "models each class by a mixture density"
     fitted_attributes = (
         *FittedMixture.fitted_attributes,
         "classes_",

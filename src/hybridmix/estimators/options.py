@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -27,7 +28,7 @@ from hybridmix.training.classes import Estimation, component_range
 from hybridmix.training.covariances import COVARIANCE_TYPES
 from hybridmix.training.density import DensityTraining
 from hybridmix.training.families import Structure
-from hybridmix.training.record import Fitted
+from hybridmix.training.record import INTERRUPTED, Fitted
 from hybridmix.training.starts import METHODS
 
 
@@ -160,6 +161,23 @@ class MixtureEstimator(FittedMixture):
         return replace(model, components=model.components.affine(scale, shift))
 
 
+@contextmanager
+def ending_at_interrupts() -> Iterator[None]:
+    """Raise KeyboardInterrupt when a fit within has been interrupted.
+
+    By itself, such a fit warns and returns its best model so far: the next ones would go
+    on as if nothing had happened.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", INTERRUPTED, ConvergenceWarning)
+        try:
+            yield
+        except ConvergenceWarning as warning:
+            if str(warning) != INTERRUPTED:
+                raise
+            raise KeyboardInterrupt from None
+
+
 def warn_of(messages: list[str]) -> None:
     """Warn a user of what happened in training."""
     for message in messages:
@@ -186,7 +204,8 @@ def component_attributes(
     attributes: dict[str, Any] = {"mixing_": np.exp(model.log_mixing)}
     if schema.real:
         gaussian = factors.pop(0)
-        attributes["means_"] = gaussian.means
+        scaled = getattr(model.components, "factors", [model.components])[0]
+        attributes["means_"] = schema.restored(scaled.means.T).T
         attributes.update(COVARIANCE_TYPES[covariance_type].published(gaussian))
     if schema.categorical:
         probabilities = np.exp(factors.pop(0).log_probabilities)
@@ -207,4 +226,4 @@ def _scaled_centres(init: Any, n_components: int, schema: Schema) -> FloatArray:
         )
     if not np.isfinite(centres).all():
         raise ValueError("init holds NaN or infinity.")
-    return (centres[:, list(schema.real)] - schema.centre) / schema.scale
+    return schema.standardised(centres[:, list(schema.real)].T).T

@@ -9,18 +9,28 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import OutlierMixin, clone
-from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _check_sample_weight, column_or_1d
+from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils.validation import column_or_1d
 
 from hybridmix._checks import check_number, check_word
 from hybridmix._registered import registered
 from hybridmix._require import require
 from hybridmix._typing import FloatArray, IntArray
-from hybridmix.estimators.options import MixtureEstimator, warn_of
+from hybridmix.data.weights import read_weights
+from hybridmix.estimators.options import (
+    MixtureEstimator,
+    ending_at_interrupts,
+    warn_of,
+)
 from hybridmix.models.typicality import LOG_RARE
 from hybridmix.training.classes import Components
 
 THRESHOLDS = ("contamination", "f1", "fpr", "recall")
+# A hundredth of the rows that are drawn from a model decide what is rare. Ten thousand
+# do so within a tenth of it; tables of many columns are content with fewer rows.
+_N_DRAWN, _MOST_CELLS = (1000, 10_000), 10_000_000
+# Scores that differ by less are the same but for rounding.
+_ROUNDING = 1e-6
 
 
 @registered
@@ -50,8 +60,10 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
         by cross-validation: for the best F1 score, for a false-positive rate of at most
         ``target``, or for a recall of at least ``target``.
     contamination : float or "auto", default="auto"
-        Share of the training rows to flag. "auto" flags rows of a score below log 0.01:
-        at most about one in a hundred rows of the model itself.
+        Share of the training rows to flag. "auto" flags rows of a score that at most
+        about one in a hundred rows of the model itself has: below log 0.01 for a single
+        component, and otherwise found by drawing rows from the model, since scores are
+        upper bounds where components overlap.
     target : float or None, default=None
         The false-positive rate or the recall to reach; None for 0.05 and 0.95.
     cv : int, splitter or iterable of splits, default=5
@@ -86,6 +98,7 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
     array([ 1, -1])
     """
 
+    purpose = "flags rows that a mixture density finds improbable"
     fitted_attributes = (*MixtureEstimator.fitted_attributes, "offset_")
 
     n_components: Components = field(default=(1, 2, 4, 8), kw_only=False)
@@ -120,11 +133,10 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
             self._publish(attributes)
             warn_of(fitted.messages)
             return self
+        [X] = indexable(X)
         is_anomaly = self._check_anomalies(y)
         normal = np.flatnonzero(~is_anomaly)
-        weights = None
-        if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, is_anomaly)
+        weights = read_weights(sample_weight, len(is_anomaly))
         scores = self._cross_validated_scores(X, is_anomaly, weights)
         fitted, _, attributes = self._fit_density(
             _safe_indexing(X, normal),
@@ -175,10 +187,22 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
 
     def _contamination_offset(self, X: Any, sample_weight: Any) -> float:
         if self.contamination == "auto":
-            return LOG_RARE
+            return self._rare_offset()
         scores = self.score_samples(X)
-        weights = _check_sample_weight(sample_weight, scores)
-        return _weighted_quantile(scores, weights, float(self.contamination))
+        weights = read_weights(sample_weight, len(scores))
+        return _level(scores, weights, float(self.contamination))
+
+    def _rare_offset(self) -> float:
+        """Return the score below which a hundredth of the model's own rows lies.
+
+        Rows with holes overlap more, so that fewer of them are flagged.
+        """
+        if self.model_.n_components == 1:
+            return LOG_RARE
+        n_rows = int(np.clip(_MOST_CELLS // self.n_features_in_, *_N_DRAWN))
+        # The seed is fixed, so that the level is a function of the model alone.
+        rows, _ = self.model_.sample(n_rows, np.random.default_rng(0))
+        return _level(self._typicality(rows), None, float(np.exp(LOG_RARE)))
 
     def _check_anomalies(self, y: Any) -> np.ndarray:
         if y is None:
@@ -213,10 +237,11 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
         for train, test in folds.split(np.zeros((len(is_anomaly), 1)), is_anomaly):
             normal = train[~is_anomaly[train]]
             detector = clone(self).set_params(threshold="contamination")
-            detector.fit(
-                _safe_indexing(X, normal),
-                sample_weight=None if weights is None else weights[normal],
-            )
+            with ending_at_interrupts():
+                detector.fit(
+                    _safe_indexing(X, normal),
+                    sample_weight=None if weights is None else weights[normal],
+                )
             scores[test] = detector.score_samples(_safe_indexing(X, test))
         return scores
 
@@ -254,9 +279,21 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
         }
 
 
-def _weighted_quantile(values: FloatArray, weights: FloatArray, share: float) -> float:
-    """Return a level below which lies the given share of the weight."""
-    order = np.argsort(values, kind="stable")
-    cumulated = np.cumsum(weights[order])
+def _level(scores: FloatArray, weights: FloatArray | None, share: float) -> float:
+    """Return a level below which lies the given share of the weight, or less.
+
+    It is half-way between the scores of two rows. At the very score of a row, rounding
+    would decide, which depends on the rows that are scored together.
+    """
+    order = np.argsort(scores, kind="stable")
+    if weights is None:
+        cumulated = np.arange(1.0, len(scores) + 1.0)
+    else:
+        order = order[weights[order] > 0.0]
+        cumulated = np.cumsum(weights[order])
+    values = scores[order]
     position = np.searchsorted(cumulated, share * cumulated[-1], side="right")
-    return float(values[order[min(position, len(values) - 1)]])
+    upper = float(values[min(position, len(values) - 1)])
+    rounding = _ROUNDING * max(1.0, abs(upper))
+    lower = values[values < upper - rounding]
+    return 0.5 * (upper + float(lower[-1])) if len(lower) else upper - rounding

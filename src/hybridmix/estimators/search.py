@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
-import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from hybridmix._checks import check_number
 from hybridmix._registered import registered
 from hybridmix._require import require_instance
-from hybridmix._typing import FloatArray
 from hybridmix.data import UNLABELLED, encode_labels
 from hybridmix.data.holes import punch_holes, random_holes
 from hybridmix.data.labels import as_labels
@@ -27,29 +24,16 @@ from hybridmix.data.weights import read_weights
 from hybridmix.estimators.base import FittedMixture, is_learned
 from hybridmix.estimators.classifier import HybridMixtureClassifier
 from hybridmix.estimators.joint import MixtureClassifier
-from hybridmix.progress import announce, listening, printing
+from hybridmix.estimators.scores import Fold, SettingScores, models_along
+from hybridmix.progress import printing
 from hybridmix.training.search import (
     SEARCHED,
     Results,
-    Score,
-    Setting,
     best_setting,
-    bundles,
     path_to,
     settings_of,
     tabulated,
 )
-
-
-@dataclass(frozen=True)
-class _Fold:
-    """Rows to train on and rows to score, as tables of the user's kind."""
-
-    X: Any
-    y: np.ndarray
-    weights: FloatArray | None
-    X_held: Any
-    y_held: np.ndarray
 
 
 @registered
@@ -184,16 +168,17 @@ class HybridMixtureClassifierCV(MixtureClassifier):
             raise ValueError("scoring must be a single score, to choose by.")
         scorer = check_scoring(template, self.scoring)
         read_training_table(self, X)
+        [X] = indexable(X)
         folds = self._folds(X, y, sample_weight, groups, template)
         results: Results = []
         with printing(self.verbose):
-            search = _Search(template, folds, scorer, self.n_jobs, results)
-            interrupted = search.run(settings_of(candidates))
+            scores = SettingScores(template, folds, scorer, self.n_jobs, results)
+            interrupted = scores.run(settings_of(candidates))
             if self.per_class and not interrupted:
-                interrupted = search.run_by_class(candidates)
+                interrupted = scores.run_by_class(candidates)
             best = best_setting(results)
             path = path_to(best, candidates["tradeoff"])
-            *_, (_, model, _) = _models(template, [path], X, y, sample_weight)
+            *_, (_, model, _) = models_along(template, [path], X, y, sample_weight)
         table = tabulated(results)
         best_index = int(table["rank_test_score"].argmin())
         self._publish(
@@ -294,17 +279,13 @@ class HybridMixtureClassifierCV(MixtureClassifier):
 
     def _folds(
         self, X: Any, y: Any, sample_weight: Any, groups: Any, template: Any
-    ) -> list[_Fold]:
+    ) -> list[Fold]:
         """Split the labelled rows; every training set has all unlabelled ones."""
         from sklearn.model_selection import check_cv
 
         labels = as_labels(y)
         classes, numbers = encode_labels(y, template.unlabelled)
-        if len(numbers) != _num_samples(X):
-            raise ValueError(
-                f"Found input variables with inconsistent numbers of samples: "
-                f"{[_num_samples(X), len(numbers)]}"
-            )
+        check_consistent_length(X, numbers, groups)
         weights = read_weights(sample_weight, len(labels))
         labelled = np.flatnonzero(numbers != UNLABELLED)
         unlabelled = np.flatnonzero(numbers == UNLABELLED)
@@ -320,7 +301,7 @@ class HybridMixtureClassifierCV(MixtureClassifier):
                 holes = random_holes(shape, self.missing_rate, generator)
                 X_held = punch_holes(X_held, holes)
             folds.append(
-                _Fold(
+                Fold(
                     _safe_indexing(X, train),
                     labels[train],
                     None if weights is None else weights[train],
@@ -329,140 +310,3 @@ class HybridMixtureClassifierCV(MixtureClassifier):
                 )
             )
         return folds
-
-
-class _Search:
-    """Scores settings on all folds, in processes.
-
-    Parameters
-    ----------
-    template : HybridMixtureClassifier
-        Has the options that are not searched.
-    folds : list of _Fold
-        What settings are scored on.
-    scorer : callable
-        What scores.
-    n_jobs : int or None
-        Number of processes.
-    results : list
-        Settings with their scores on all folds are appended to it.
-    """
-
-    def __init__(
-        self,
-        template: HybridMixtureClassifier,
-        folds: list[_Fold],
-        scorer: Any,
-        n_jobs: int | None,
-        results: Results,
-    ) -> None:
-        self._template = template
-        self._folds = folds
-        self._scorer = scorer
-        self._n_jobs = n_jobs
-        self._results = results
-
-    def run(self, settings: list[Setting]) -> bool:
-        """Score settings; return whether the user stopped it before the end."""
-        scored, interrupted = self._scored(settings)
-        self._results.extend(scored)
-        return interrupted
-
-    def run_by_class(self, candidates: dict[str, list[Any]]) -> bool:
-        """Change the number of components of one class after the other."""
-        numbers = [
-            k for k in candidates["n_components"] if isinstance(k, int | np.integer)
-        ]
-        unlabelled = self._template.unlabelled
-        known = [encode_labels(fold.y, unlabelled)[0] for fold in self._folds]
-        classes = np.unique(np.concatenate(known)).tolist()
-        for label in classes:
-            best = best_setting(self._results)
-            present = best["n_components"]
-            if isinstance(present, int | np.integer):
-                present = dict.fromkeys(classes, int(present))
-            if not isinstance(present, dict):
-                return False  # BIC has chosen for each class already
-            changed = [
-                {**best, "n_components": {**present, label: k}}
-                for k in numbers
-                if k != present[label]
-            ]
-            # They need the way to their tradeoff, without its stations in the results.
-            ways = [path_to(setting, candidates["tradeoff"]) for setting in changed]
-            scored, interrupted = self._scored([s for way in ways for s in way])
-            if interrupted:
-                return True
-            self._results.extend(result for result in scored if result[0] in changed)
-        return False
-
-    def _scored(self, settings: list[Setting]) -> tuple[Results, bool]:
-        """Return the settings scored on all folds, and whether any is missing."""
-        from sklearn.utils.parallel import Parallel, delayed
-
-        groups, folds = bundles(settings), self._folds
-        tasks = [(group, fold) for group in groups for fold in folds]
-        parallel = Parallel(n_jobs=self._n_jobs, return_as="generator")
-        scores = parallel(
-            delayed(_score_bundle)(self._template, group, fold, self._scorer)
-            for group, fold in tasks
-        )
-        done: list[list[Score]] = []
-        try:
-            for finished in scores:
-                done.append(finished)
-                announce("search", len(done), len(tasks))
-        except KeyboardInterrupt:
-            if len(done) < len(folds) and not self._results:
-                raise
-        results: Results = []
-        for number, group in enumerate(groups):
-            own = done[number * len(folds) : (number + 1) * len(folds)]
-            if len(own) == len(folds):
-                flat = itertools.chain.from_iterable(group)
-                by_setting = map(list, zip(*own, strict=True))
-                results.extend(zip(flat, by_setting, strict=True))
-        return results, len(done) < len(tasks)
-
-
-def _models(
-    template: HybridMixtureClassifier,
-    paths: list[list[Setting]],
-    X: Any,
-    y: Any,
-    weights: Any,
-) -> Iterator[tuple[Setting, HybridMixtureClassifier, float]]:
-    """Train all settings of a bundle; yield setting, model and seconds.
-
-    The paths begin with the same EM, and each model goes on from the one before it.
-    """
-    began = time.perf_counter()
-    start = clone(template).set_params(**paths[0][0])
-    start.set_params(objective="likelihood", calibrate=False).fit(X, y, weights)
-    template = clone(template).set_params(unlabelled_weight=start.unlabelled_weight_)
-    for path in paths:
-        before = start
-        for params in path:
-            objective = "hybrid" if params["tradeoff"] else "likelihood"
-            model = clone(template).set_params(**params, objective=objective)
-            before = model.set_params(init=before).fit(X, y, weights)
-            model.set_params(init=template.init)
-            yield params, model, time.perf_counter() - began
-            began = time.perf_counter()
-
-
-def _score_bundle(
-    template: HybridMixtureClassifier,
-    paths: list[list[Setting]],
-    fold: _Fold,
-    scorer: Any,
-) -> list[Score]:
-    scores = []
-    with listening(None), warnings.catch_warnings():
-        # Settings that do not suit the table show in their scores.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        for _, model, seconds in _models(template, paths, fold.X, fold.y, fold.weights):
-            began = time.perf_counter()
-            score = float(scorer(model, fold.X_held, fold.y_held))
-            scores.append(Score(score, seconds, time.perf_counter() - began))
-    return scores

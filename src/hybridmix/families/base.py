@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import fields
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -78,6 +78,10 @@ _COPIES = 4
 
 P = TypeVar("P", bound=Any)
 S = TypeVar("S", bound=Any)
+# What `Family.prepare` returns, and what `Family.evaluate` notes. Nobody looks into them
+# but the family itself.
+Prepared: TypeAlias = Any
+Notes: TypeAlias = Any
 
 
 class Point(ABC, Generic[P, S]):
@@ -143,16 +147,16 @@ class Family(ABC, Generic[P, S]):
         """
 
     @abstractmethod
-    def prepare(self, rows: Rows) -> Any:
+    def prepare(self, rows: Rows) -> Prepared:
         """Rearrange rows into what the other methods read; free of parameters."""
 
     @abstractmethod
-    def evaluate(self, prepared: Any, parameters: P) -> tuple[FloatArray, Any]:
+    def evaluate(self, prepared: Prepared, parameters: P) -> tuple[FloatArray, Notes]:
         """Return the log densities (J, n) and notes that spare others the same work."""
 
     @abstractmethod
     def accumulate(
-        self, prepared: Any, parameters: P, weights: FloatArray, notes: Any
+        self, prepared: Prepared, parameters: P, weights: FloatArray, notes: Notes
     ) -> S:
         """Return weighted sufficient statistics; the weights (J, n) may be negative."""
 
@@ -273,12 +277,12 @@ class Family(ABC, Generic[P, S]):
 
     def marginal(
         self, parameters: P, real: list[int], codes: list[int]
-    ) -> tuple[Family[Any, Any], Any]:
+    ) -> tuple[Family, Parameters]:
         """Return family and parameters of the marginal over some columns."""
         raise UnsupportedError(self, "marginal densities", "Add `marginal`.")
 
     def surprise(
-        self, prepared: Any, parameters: P, notes: Any
+        self, prepared: Prepared, parameters: P, notes: Notes
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Describe how log densities of a component's own rows are distributed.
 

@@ -25,7 +25,7 @@ _MOST_GROWTH = 100.0
 def room_above(floor: float, deviations: FloatArray) -> FloatArray:
     """Return how far log deviations may fall to keep variances above a floor.
 
-    There is no room for those at the floor: columns that never vary tell nothing of the
+    There is no room for those at the floor: columns that never vary say nothing about the
     classes, and their variances are not moved at all.
     """
     room = np.log(deviations) - 0.5 * np.log(floor)

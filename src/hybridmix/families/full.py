@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from hybridmix._registered import registered
 from hybridmix._require import require, require_instance
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import Rows
-from hybridmix.families.base import Family
+from hybridmix.families.base import Family, Notes
 from hybridmix.families.coordinates import FullCoordinates
 from hybridmix.families.diagonal import DiagonalGaussian
 from hybridmix.families.groups import assemble
@@ -102,7 +101,7 @@ class FullGaussian(Family[FullParameters, FullStatistics]):
 
     def evaluate(
         self, prepared: list[RowGroup], parameters: FullParameters
-    ) -> tuple[FloatArray, list[Any]]:
+    ) -> tuple[FloatArray, list[Notes]]:
         results, notes = zip(
             *(group.evaluate(parameters) for group in prepared), strict=True
         )
@@ -113,7 +112,7 @@ class FullGaussian(Family[FullParameters, FullStatistics]):
         prepared: list[RowGroup],
         parameters: FullParameters,
         weights: FloatArray,
-        notes: list[Any],
+        notes: list[Notes],
     ) -> FullStatistics:
         total = self.zero_statistics(len(weights))
         for group, note in zip(prepared, notes, strict=True):
@@ -261,7 +260,7 @@ class FullGaussian(Family[FullParameters, FullStatistics]):
         return family, parameters.marginal(np.asarray(real, dtype=np.intp))
 
     def surprise(
-        self, prepared: list[RowGroup], parameters: FullParameters, notes: list[Any]
+        self, prepared: list[RowGroup], parameters: FullParameters, notes: list[Notes]
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         n_components = len(parameters.means)
         half_log_determinants = assemble(

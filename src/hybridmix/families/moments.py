@@ -20,6 +20,8 @@ _SMALL = 16
 # How far covariances may be from symmetric, relatively, and whitened ones from the
 # identity, plus this many roundings.
 _ASYMMETRY, _WHITE, _ROUNDINGS = 1e-9, 1e-6, 64.0
+# Eigenvalues below this share of the largest one are rounding errors.
+ROUNDING = 1e-14
 
 
 @registered
@@ -37,7 +39,8 @@ class DiagonalParameters(Parameters):
         require_array("variances", self.variances, self.means.shape, positive=True)
 
     def affine(self, scale: FloatArray, shift: FloatArray) -> Self:
-        return type(self)(self.means * scale + shift, self.variances * scale**2)
+        # One after the other: the square of a scale may overflow where variances do not.
+        return type(self)(self.means * scale + shift, self.variances * scale * scale)
 
     @property
     def full_covariances(self) -> FloatArray:
@@ -103,12 +106,14 @@ class FullParameters(Parameters):
     @classmethod
     def of(cls, means: FloatArray, covariances: FloatArray) -> FullParameters:
         """Factorise covariances."""
-        return cls(means, covariances, inverse_lower(np.linalg.cholesky(covariances)))
+        covariances, factors = factorised(covariances)
+        return cls(means, covariances, inverse_lower(factors))
 
     def affine(self, scale: FloatArray, shift: FloatArray) -> Self:
         return type(self)(
             self.means * scale + shift,
-            self.covariances * (scale[:, None] * scale),
+            # One factor after the other: zero times infinity would not be zero.
+            self.covariances * scale[:, None] * scale,
             self.whiteners / scale,
         )
 
@@ -292,7 +297,7 @@ def raised(covariances: FloatArray, floor: float) -> FloatArray:
     """Raise eigenvalues to a floor, where any is below it.
 
     Among the covariances whose eigenvalues are at least the floor this is the one of
-    highest likelihood.
+    highest likelihood, as far as double precision can tell eigenvalues apart.
     """
     identity = np.eye(covariances.shape[1])
     try:
@@ -303,4 +308,35 @@ def raised(covariances: FloatArray, floor: float) -> FloatArray:
         raised = np.maximum(values, floor)
         rebuilt = (vectors * raised[:, None, :]) @ np.swapaxes(vectors, 1, 2)
         low = values[:, 0] < floor
-        return np.where(low[:, None, None], rebuilt, covariances)
+        result = np.where(low[:, None, None], rebuilt, covariances)
+        # Rounding of the largest eigenvalue would drown the floor.
+        wide = values[:, -1] * ROUNDING > floor
+        result[wide] = conditioned(covariances[wide], floor)
+        return result
+
+
+def conditioned(covariances: FloatArray, floor: float = 0.0) -> FloatArray:
+    """Return covariances that can be factorised, near some that are too ill-conditioned.
+
+    Columns may differ in scale by any factor: a Cholesky factorisation depends on their
+    correlations alone.
+    """
+    diagonals = np.diagonal(covariances, axis1=1, axis2=2)
+    deviations = np.sqrt(np.maximum(diagonals, max(floor, np.finfo(float).tiny)))
+    scale = deviations[:, :, None] * deviations[:, None, :]
+    values, vectors = np.linalg.eigh(covariances / scale)
+    values = np.maximum(values, ROUNDING * len(deviations.T))
+    correlations = (vectors * values[:, None, :]) @ np.swapaxes(vectors, 1, 2)
+    result = scale * correlations
+    return 0.5 * (result + np.swapaxes(result, 1, 2)) + floor * np.eye(scale.shape[1])
+
+
+def factorised(
+    covariances: FloatArray,
+) -> tuple[FloatArray, npt.NDArray[np.floating[Any]]]:
+    """Return covariances (G, d, d), moved a little if need be, and Cholesky factors."""
+    try:
+        return covariances, np.linalg.cholesky(covariances)
+    except np.linalg.LinAlgError:
+        covariances = conditioned(covariances)
+        return covariances, np.linalg.cholesky(covariances)

@@ -6,12 +6,13 @@ marginal of what they have; the rest by the number of missing columns.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data.rows import Rows
+from hybridmix.families.base import Notes
 from hybridmix.families.groups import Group, split_by_pattern
 from hybridmix.families.moments import FullParameters, FullStatistics
 from hybridmix.families.scattered import ScatteredRows
@@ -29,7 +30,7 @@ class RowGroup(Group, Protocol):
         """Number of observed columns, (n,)."""
         ...
 
-    def evaluate(self, parameters: FullParameters) -> tuple[FloatArray, Any]:
+    def evaluate(self, parameters: FullParameters) -> tuple[FloatArray, Notes]:
         """Return log densities (J, n), and a note for the other methods."""
         ...
 
@@ -38,16 +39,16 @@ class RowGroup(Group, Protocol):
         total: FullStatistics,
         parameters: FullParameters,
         weights: FloatArray,
-        note: Any,
+        note: Notes,
     ) -> None:
         """Add expected statistics of the rows, with signed weights (J, n)."""
         ...
 
-    def filled(self, parameters: FullParameters, note: Any) -> FloatArray:
+    def filled(self, parameters: FullParameters, note: Notes) -> FloatArray:
         """Return the rows with holes filled by each component, (J, d, n)."""
         ...
 
-    def half_log_determinants(self, note: Any) -> FloatArray:
+    def half_log_determinants(self, note: Notes) -> FloatArray:
         """Half the log determinants of what is observed, (J, n) up to broadcasting."""
         ...
 

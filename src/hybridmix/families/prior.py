@@ -82,7 +82,8 @@ class VariancePrior:
         total = counts + strength
         empty = total <= np.finfo(float).tiny
         filled = np.where(empty, 1.0, total)
-        return np.where(empty, target, (squares + strength * target) / filled)
+        # Divided first: a strong prior times a large variance need not be a number.
+        return np.where(empty, target, squares / filled + strength / filled * target)
 
     def marginal(self, columns: list[int]) -> VariancePrior:
         """Return the prior of some of the columns."""

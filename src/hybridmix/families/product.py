@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -12,7 +12,15 @@ from hybridmix._registered import registered
 from hybridmix._require import require, require_instance
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import Rows
-from hybridmix.families.base import Coordinates, Family, Parameters, Point, Statistics
+from hybridmix.families.base import (
+    Coordinates,
+    Family,
+    Notes,
+    Parameters,
+    Point,
+    Prepared,
+    Statistics,
+)
 
 
 @registered
@@ -20,7 +28,7 @@ from hybridmix.families.base import Coordinates, Family, Parameters, Point, Stat
 class ProductParameters(Parameters):
     """Parameters of the factors."""
 
-    factors: tuple[Any, ...]
+    factors: tuple[Parameters, ...]
 
     @property
     def n_components(self) -> int:
@@ -37,7 +45,7 @@ class ProductParameters(Parameters):
 class ProductStatistics(Statistics):
     """Statistics of the factors."""
 
-    factors: tuple[Any, ...]
+    factors: tuple[Statistics, ...]
 
     def add(self, other: Self, components: slice = slice(None)) -> None:
         for mine, theirs in zip(self.factors, other.factors, strict=True):
@@ -57,7 +65,7 @@ class Product(Family[ProductParameters, ProductStatistics]):
         One for each block; each reads its own part of a row.
     """
 
-    families: tuple[Family[Any, Any], ...]
+    families: tuple[Family, ...]
 
     def offers(self, capability: str) -> bool:
         return all(family.offers(capability) for family in self.families)
@@ -104,12 +112,12 @@ class Product(Family[ProductParameters, ProductStatistics]):
             lambda embedded, family: family.embed(embedded), self.families, rows
         )
 
-    def prepare(self, rows: Rows) -> list[Any]:
+    def prepare(self, rows: Rows) -> list[Prepared]:
         return [family.prepare(rows) for family in self.families]
 
     def evaluate(
-        self, prepared: list[Any], parameters: ProductParameters
-    ) -> tuple[FloatArray, list[Any]]:
+        self, prepared: list[Prepared], parameters: ProductParameters
+    ) -> tuple[FloatArray, list[Notes]]:
         values, notes = zip(
             *(
                 family.evaluate(block, factor)
@@ -123,10 +131,10 @@ class Product(Family[ProductParameters, ProductStatistics]):
 
     def accumulate(
         self,
-        prepared: list[Any],
+        prepared: list[Prepared],
         parameters: ProductParameters,
         weights: FloatArray,
-        notes: list[Any],
+        notes: list[Notes],
     ) -> ProductStatistics:
         return ProductStatistics(
             tuple(
@@ -213,7 +221,7 @@ class Product(Family[ProductParameters, ProductStatistics]):
 
     def marginal(
         self, parameters: ProductParameters, real: list[int], codes: list[int]
-    ) -> tuple[Family[Any, Any], Any]:
+    ) -> tuple[Family, Parameters]:
         kept = [
             family.marginal(factor, real, codes)
             for family, factor in zip(self.families, parameters.factors, strict=True)
@@ -228,7 +236,7 @@ class Product(Family[ProductParameters, ProductStatistics]):
         return any(family.reads(real, codes) for family in self.families)
 
     def surprise(
-        self, prepared: list[Any], parameters: ProductParameters, notes: list[Any]
+        self, prepared: list[Prepared], parameters: ProductParameters, notes: list[Notes]
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         triples = [
             family.surprise(block, factor, note)
@@ -258,7 +266,7 @@ class Product(Family[ProductParameters, ProductStatistics]):
 class ProductCoordinates(Coordinates[ProductParameters, ProductStatistics]):
     """The coordinates of the factors, one after the other."""
 
-    def __init__(self, factors: list[Coordinates[Any, Any]]) -> None:
+    def __init__(self, factors: list[Coordinates]) -> None:
         self._factors = factors
         self._ends = np.cumsum([factor.size for factor in factors])
         self.size = int(self._ends[-1])
@@ -280,7 +288,7 @@ class ProductCoordinates(Coordinates[ProductParameters, ProductStatistics]):
 class ProductPoint(Point[ProductParameters, ProductStatistics]):
     """The places of the factors."""
 
-    def __init__(self, vector: FloatArray, factors: list[Point[Any, Any]]) -> None:
+    def __init__(self, vector: FloatArray, factors: list[Point]) -> None:
         self.vector = vector
         self._factors = factors
         self.parameters = ProductParameters(tuple(f.parameters for f in factors))

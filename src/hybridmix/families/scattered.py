@@ -8,7 +8,13 @@ from typing import Self
 import numpy as np
 
 from hybridmix._typing import BoolArray, FloatArray, IntArray
-from hybridmix.families.moments import FullParameters, FullStatistics, inverse_lower
+from hybridmix.families.moments import (
+    ROUNDING,
+    FullParameters,
+    FullStatistics,
+    factorised,
+    inverse_lower,
+)
 from hybridmix.families.prior import LOG_2PI
 
 
@@ -206,7 +212,7 @@ def invert(matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
 def _invert_few(matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Call LAPACK for each matrix."""
     stacked = np.moveaxis(matrices, 2, 0)
-    factors = np.linalg.cholesky(stacked)
+    _, factors = factorised(stacked)
     diagonals = np.diagonal(factors, axis1=1, axis2=2)
     whiteners = inverse_lower(factors)
     inverses = np.moveaxis(np.swapaxes(whiteners, 1, 2) @ whiteners, 0, 2)
@@ -221,10 +227,12 @@ def _sweep(matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
     """
     size = len(matrices)
     log_determinants = np.zeros(matrices.shape[2])
+    # What is left of a variance is positive, whatever rounding makes of it.
+    least = ROUNDING * np.einsum("iin->in", matrices)
     # Only the lower triangle is kept up to date; it ends as minus the inverse.
     for pivot in range(size):
         column = np.concatenate([matrices[pivot, :pivot], matrices[pivot:, pivot]])
-        diagonal = column[pivot]
+        diagonal = np.maximum(column[pivot], least[pivot])
         log_determinants += np.log(diagonal)
         scaled = column / diagonal
         for i in range(size):

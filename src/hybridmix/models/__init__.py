@@ -2,7 +2,8 @@
 
 from hybridmix.models.base import Evaluation, Model, ModelCoordinates, ModelPoint
 from hybridmix.models.logsumexp import class_posterior, grouped_logsumexp
-from hybridmix.models.mixture import Mixture, MixtureStatistics
+from hybridmix.models.mixture import Mixture
+from hybridmix.models.statistics import MixtureStatistics
 
 __all__ = [
     "Evaluation",

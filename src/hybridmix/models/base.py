@@ -102,7 +102,7 @@ class Model(ABC, Generic[P, S]):
     def coordinates(
         self, n_rows: float, learn_class_prior: bool = True
     ) -> ModelCoordinates[S]:
-        """Return coordinates around this model, whitened for so many rows."""
+        """Return coordinates around this model, whitened for this many rows."""
 
     def log_prior_density(self) -> float:
         """Return the log density of the prior of the parameters, up to a constant."""

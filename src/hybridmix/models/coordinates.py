@@ -10,12 +10,13 @@ import numpy as np
 from hybridmix._typing import FloatArray
 from hybridmix.families.base import Point
 from hybridmix.models.base import Model, ModelCoordinates, ModelPoint
+from hybridmix.models.statistics import MixtureStatistics
 
 if TYPE_CHECKING:
-    from hybridmix.models.mixture import Mixture, MixtureStatistics
+    from hybridmix.models.mixture import Mixture
 
 
-class MixtureCoordinates(ModelCoordinates["MixtureStatistics"]):
+class MixtureCoordinates(ModelCoordinates[MixtureStatistics]):
     """The family's coordinates, then logits of proportions and of class probabilities.
 
     The logits of the class probabilities are there only if these are to be learned.
@@ -84,7 +85,7 @@ class MixtureCoordinates(ModelCoordinates["MixtureStatistics"]):
 
 
 @dataclass(frozen=True)
-class MixturePoint(ModelPoint["MixtureStatistics"]):
+class MixturePoint(ModelPoint[MixtureStatistics]):
     """A mixture, and the way back for gradients.
 
     Attributes

@@ -8,9 +8,10 @@ import numpy as np
 
 from hybridmix._typing import FloatArray
 from hybridmix.families.base import Parameters
+from hybridmix.models.statistics import MixtureStatistics
 
 if TYPE_CHECKING:
-    from hybridmix.models.mixture import Mixture, MixtureStatistics
+    from hybridmix.models.mixture import Mixture
 
 # Doubling more often than this leaves the model where it is, in double precision.
 _MOST_DOUBLINGS = 60

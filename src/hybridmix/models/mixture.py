@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from hybridmix._require import (
 )
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import Rows
-from hybridmix.families.base import Family, Parameters, Statistics
+from hybridmix.families.base import Family, Notes, Parameters, Prepared
 from hybridmix.models.base import Evaluation, Model, RowsOfClass
 from hybridmix.models.coordinates import MixtureCoordinates
 from hybridmix.models.damping import damped_mixture
@@ -28,6 +27,7 @@ from hybridmix.models.logsumexp import (
     group_blocks,
     grouped_logsumexp,
 )
+from hybridmix.models.statistics import MixtureStatistics, positive_counts
 
 # A component with less than this share of its rows has died.
 _DEAD_SHARE = 1e-8
@@ -35,7 +35,7 @@ _DEAD_SHARE = 1e-8
 
 @registered
 @dataclass(frozen=True, eq=False)
-class Mixture(Model[Any, "MixtureStatistics"]):
+class Mixture(Model[Prepared, MixtureStatistics]):
     r"""Classes that are mixtures of components of one family.
 
     .. math:: p(x, c) = \pi_c \sum_{k=1}^{K_c} \alpha_{ck}\, p(x \mid c, k)
@@ -117,11 +117,11 @@ class Mixture(Model[Any, "MixtureStatistics"]):
         """About how many multiplications the evaluation of a row takes."""
         return self.n_components * self.family.kept_width()
 
-    def prepare(self, rows: Rows) -> Any:
+    def prepare(self, rows: Rows) -> Prepared:
         """Rearrange rows into what the family reads."""
         return self.family.prepare(rows)
 
-    def evaluate(self, prepared: Any) -> MixtureEvaluation:
+    def evaluate(self, prepared: Prepared) -> MixtureEvaluation:
         """Evaluate log joint densities, with what weighs the components."""
         log_density, notes = self.family.evaluate(prepared, self.components)
         log_density += self.log_weights[:, None]
@@ -153,7 +153,7 @@ class Mixture(Model[Any, "MixtureStatistics"]):
     def coordinates(
         self, n_rows: float, learn_class_prior: bool = True
     ) -> MixtureCoordinates:
-        """Return coordinates around this mixture, whitened for so many rows."""
+        """Return coordinates around this mixture, whitened for this many rows."""
         counts = n_rows * np.exp(self.log_weights)
         return MixtureCoordinates(self, counts, learn_class_prior)
 
@@ -295,7 +295,7 @@ class Mixture(Model[Any, "MixtureStatistics"]):
 
 
 @dataclass(frozen=True)
-class MixtureEvaluation(Evaluation["MixtureStatistics"]):
+class MixtureEvaluation(Evaluation[MixtureStatistics]):
     """Log joint densities of rows, with what is needed to weigh their components.
 
     Attributes
@@ -315,11 +315,11 @@ class MixtureEvaluation(Evaluation["MixtureStatistics"]):
     """
 
     model: Mixture
-    prepared: Any
+    prepared: Prepared
     log_joint: FloatArray
     relative: FloatArray
     sums: FloatArray
-    notes: Any
+    notes: Notes
 
     def statistics(self, weights: FloatArray) -> MixtureStatistics:
         """Pull signed weights (C, n) back; this uses up `relative`."""
@@ -327,7 +327,7 @@ class MixtureEvaluation(Evaluation["MixtureStatistics"]):
         counts = np.dot(spread, np.ones(spread.shape[1]))
         return MixtureStatistics(
             counts,
-            _positive_counts(counts, spread, weights, self.model.class_of),
+            positive_counts(counts, spread, weights, self.model.class_of),
             self.model.family.accumulate(
                 self.prepared, self.model.components, spread, self.notes
             ),
@@ -347,46 +347,6 @@ class MixtureEvaluation(Evaluation["MixtureStatistics"]):
     def component_posterior(self) -> FloatArray:
         """Return the probabilities (J, n) of all components; uses up `relative`."""
         return self._spread(class_posterior(self.log_joint)[1])
-
-
-def _positive_counts(
-    counts: FloatArray, spread: FloatArray, weights: FloatArray, class_of: IntArray
-) -> FloatArray:
-    """Sum the weights (J, n) of components over rows that speak for them, (J,).
-
-    Posteriors are positive: where all weights of a class have one sign, its counts tell.
-    """
-    has_both = (weights.min(axis=1) < 0.0) & (weights.max(axis=1) > 0.0)
-    positive = np.maximum(counts, 0.0)
-    if has_both.any():
-        mixed = has_both[class_of]
-        positive[mixed] = np.maximum(spread[mixed], 0.0).sum(axis=1)
-    return positive
-
-
-@dataclass
-class MixtureStatistics:
-    """What an M-step or a gradient needs to know of the rows.
-
-    Attributes
-    ----------
-    counts : ndarray of shape (J,)
-        Sums of the signed weights of the components.
-    positive : ndarray of shape (J,)
-        Of these, the part of the rows that speak for the component.
-    components : Statistics
-        Of the family.
-    """
-
-    counts: FloatArray
-    positive: FloatArray
-    components: Statistics
-
-    def add(self, other: MixtureStatistics, part: slice = slice(None)) -> None:
-        """Add statistics that concern a run of the components."""
-        self.counts[part] += other.counts
-        self.positive[part] += other.positive
-        self.components.add(other.components, part)
 
 
 def joined_classes(family: Family, classes: list[Mixture], counts: FloatArray) -> Mixture:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.special import gammaincc, gammaln, logsumexp
 
 from hybridmix._typing import FloatArray
+from hybridmix.families.base import Prepared
 from hybridmix.models.logsumexp import class_posterior
 from hybridmix.models.mixture import Mixture
 
@@ -18,7 +17,12 @@ _ROUNDING = 1e-9
 _LOG_NEVER = float(np.log(np.finfo(np.float64).tiny))
 
 
-def log_tail_probability(model: Mixture, prepared: Any) -> FloatArray:
+def outlier_level(estimator: object) -> float:
+    """Return the typicality below which rows are outliers: a detector has its own."""
+    return float(getattr(estimator, "offset_", LOG_RARE))
+
+
+def log_tail_probability(model: Mixture, prepared: Prepared) -> FloatArray:
     r"""Return logs of the probabilities that a mixture produces no denser rows.
 
     .. math:: \log P\big( p(X_o) \le p(x_o) \big) \approx

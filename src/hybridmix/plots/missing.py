@@ -22,9 +22,9 @@ class MissingFeatureDisplay:
     Parameters
     ----------
     curve : MissingFeatureCurve
-        As of `hybridmix.inspection.missing_feature_curve`.
+        As returned by `hybridmix.inspection.missing_feature_curve`.
     name : str or None, default=None
-        Of the model, for the legend.
+        Name of the model, for the legend.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class MissingFeatureDisplay:
         Parameters
         ----------
         estimator : classifier
-            Any of scikit-learn's kind that reads missing values.
+            Any classifier with the interface of scikit-learn that takes missing values.
         X, y : table and labels
             Held-out rows.
         rates : sequence of float, default=(0, 0.1, ..., 0.9)
@@ -76,9 +76,9 @@ class MissingFeatureDisplay:
         scoring : str, callable or None, default=None
             Any score of scikit-learn; None for the accuracy.
         random_state : int, RandomState or None, default=None
-            Seed of the holes.
+            Seed for the holes.
         name : str or None, default=None
-            Of the model; None for its class.
+            Name of the model; None for that of its class.
         ax : matplotlib axes or None, default=None
             Where to draw; None for a new figure.
         """

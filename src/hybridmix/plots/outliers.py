@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from hybridmix._typing import FloatArray
-from hybridmix.models.typicality import LOG_RARE
+from hybridmix.models.typicality import outlier_level
 from hybridmix.plots.axes import new_axes
 from hybridmix.plots.drawing import PALETTE
 
@@ -26,16 +26,15 @@ class OutlierScoresDisplay:
     A score is the log of the probability that the model itself produces a row of no
     higher density (``typicality``). The dotted line shows how many rows of each score
     there would be if the model had produced them, or more where its components overlap:
-    the more rows lie above it at the left, the more there are that the model does not
-    know. Below -10, scores are on a
-    logarithmic scale.
+    the more rows lie above it at the left, the more of them are unlike what the model has
+    learned. Below -10, scores are on a logarithmic scale.
 
     Use `from_estimator` to draw it.
 
     Parameters
     ----------
     scores : ndarray of shape (n,)
-        Of the rows, at most 0.
+        Scores of the rows, at most 0.
     threshold : float
         Rows of a lower score are outliers.
 
@@ -82,7 +81,7 @@ class OutlierScoresDisplay:
                 "estimators of hybridmix do."
             )
         if threshold is None:
-            threshold = getattr(estimator, "offset_", LOG_RARE)
+            threshold = outlier_level(estimator)
         return cls(estimator.typicality(X), threshold).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> Self:

@@ -23,7 +23,7 @@ _JITTER = 0.25
 class PairwiseMarginalsDisplay:
     """A matrix of pictures: a few columns of the rows, and the marginals of the model.
 
-    On the diagonal are the densities of single columns over histograms of the rows, as of
+    On the diagonal are the densities of single columns over histograms of the rows, as in
     `ClassDensitiesDisplay`. Below it are the rows over pairs of columns, with contours
     that hold 50 and 90 per cent of the probability of each class, all other columns
     integrated out exactly. Where a column is categorical, bars take the place of curves,

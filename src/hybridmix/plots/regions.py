@@ -26,8 +26,8 @@ class DecisionRegionsDisplay:
     The stronger the shade, the further the probability of the class is ahead of the next
     one. Ellipses are two standard deviations from the means of the components. All other
     columns are integrated out, exactly: the regions are the decisions of the same model
-    for rows that have these two columns only, and no column is held at a value that
-    someone chose.
+    for rows that have these two columns only, and no column is held at an arbitrary
+    value.
 
     Use `from_estimator` to draw it.
 
@@ -124,7 +124,7 @@ class DecisionRegionsDisplay:
         chosen = view.positions(columns, 2, real_only=True)
         if len(chosen) != 2:
             raise ValueError(
-                f"Decision regions need two real columns, and not {len(chosen)}. "
+                f"Decision regions need two real columns, not {len(chosen)}. "
                 "ClassDensitiesDisplay draws a single column."
             )
         variables = [view.variable(column, grid_resolution) for column in chosen]

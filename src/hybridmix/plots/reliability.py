@@ -1,4 +1,4 @@
-"""Whether probabilities are what they say."""
+"""Whether predicted probabilities are right."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class ReliabilityDisplay:
     Parameters
     ----------
     report : CalibrationReport
-        As of `hybridmix.metrics.calibration_report`.
+        As returned by `hybridmix.metrics.calibration_report`.
     name : str or None
-        Of the model, for the legend.
+        Name of the model, for the legend.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class ReliabilityDisplay:
         n_bins : int, default=10
             Number of bins of the probability.
         name : str or None, default=None
-            Of the model; None for its class.
+            Name of the model; None for that of its class.
         ax : matplotlib axes or None, default=None
             Where to draw; None for a new figure.
         """
@@ -67,7 +67,9 @@ class ReliabilityDisplay:
         self.figure_ = ax.figure
         label = f"{self.name or 'model'}, error {self.report.calibration_error:.3f}"
         if not ax.lines:
-            ax.plot([0, 1], [0, 1], color="grey", linestyle=":", label="as they say")
+            ax.plot(
+                [0, 1], [0, 1], color="grey", linestyle=":", label="perfectly calibrated"
+            )
         style = style_of(len(ax.lines) - 1)  # one after those that are there already
         ax.plot(
             self.report.confidence,

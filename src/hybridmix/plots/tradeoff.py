@@ -113,7 +113,7 @@ class TradeoffPathDisplay:
         X, y : table and labels
             Training rows.
         X_test, y_test : table and labels
-            Rows to measure by.
+            Rows to measure on.
         tradeoffs : sequence of float, default=(0, 1, 3, 10, 30, 100)
             Tradeoffs; 0 is the likelihood.
         axes : sequence of matplotlib axes or None, default=None

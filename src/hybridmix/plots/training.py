@@ -23,7 +23,7 @@ class TrainingDisplay:
     Parameters
     ----------
     history : dict of str to ndarray
-        As of ``HybridMixtureClassifier.history_``.
+        As in ``HybridMixtureClassifier.history_``.
 
     Attributes
     ----------

@@ -48,7 +48,7 @@ class Report:
 
     def _repr_html_(self) -> str:
         # A frame of its own keeps the styles of page and notebook apart. Within it, links
-        # would lead to anchors of the notebook if the base were not said.
+        # would lead to anchors of the notebook without the base.
         framed = self.html.replace("<head>", '<head>\n<base href="about:srcdoc">', 1)
         return (
             f'<iframe title="{escape(self.title)}" srcdoc="{escape(framed)}" '
@@ -68,19 +68,18 @@ def report(
 ) -> Report:
     """Write a report on a fitted model and a table.
 
-    It shows the table, how good the model is next to others, calibration, what missing
+    It shows the table, how the model compares with others, calibration, what missing
     features cost, which columns matter, components, and unusual rows with the cells that
     make them so.
 
-    Rows that the model has not seen are scored by the model as it is. For its own
-    training rows, it is trained anew by folds, since it would look too good on them. The
-    report says which of the two its figures are; see `hybridmix.tasks`.
+    Rows that the model has not seen are scored by the model as it is. On its own training
+    rows it would look too good, so it is retrained by cross-validation. The report says
+    which of the two its figures are; see `hybridmix.tasks`.
 
     Parameters
     ----------
-    model : HybridMixtureClassifier, HybridMixtureClassifierCV, MixtureDensity, \
-MixtureImputer or MixtureOutlierDetector
-        A fitted model.
+    model : estimator
+        A fitted model of hybridmix, or a search among them.
     X : array-like or data frame of shape (n, d)
         Rows to judge the model by: new ones, or those of training.
     y : array-like of shape (n,), default=None
@@ -88,13 +87,13 @@ MixtureImputer or MixtureOutlierDetector
     title : str or None, default=None
         Title of the page; None for the name of the model.
     cv : int, default=5
-        Folds of the rows, where the model is trained anew.
+        Number of folds, where the model is retrained.
     baselines : bool, default=True
         Whether to compare with other models, trained by the same folds: logistic
         regression, boosted trees and the most frequent class for classifiers,
         independent columns for densities.
     random_state : int, default=0
-        Seed of the folds and of everything else that is drawn.
+        Seed for the folds and everything else that is drawn.
 
     Returns
     -------

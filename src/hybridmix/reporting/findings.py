@@ -11,7 +11,7 @@ from hybridmix.reporting.subject import Subject
 from hybridmix.tasks.base import FEWEST_ROWS
 from hybridmix.tasks.trials import Trial, as_given, cross_validated
 
-# Of a table that was in training in part, folds of all rows say more than fewer unseen
+# For a table that was partly in training, folds of all rows say more than fewer unseen
 # rows than this.
 FEWEST_UNSEEN = 50
 
@@ -27,9 +27,9 @@ class Findings:
     fitted : Trial or None
         The model as it was given, on rows that are not known to have been in training.
     retrained : Trial or None
-        The model trained anew by folds within the table, next to others.
+        The model retrained by folds within the table, with others for comparison.
     obstacle : str or None
-        Why there is neither.
+        Why there is neither trial.
     remark : str
         Why one of them is missing; empty if nothing needs to be said.
     """
@@ -42,7 +42,7 @@ class Findings:
 
     @property
     def trials(self) -> list[Trial]:
-        """The trials that there are, the more telling one first.
+        """The trials, the more telling one first.
 
         A model may have been trained on the rows if nothing is known about them, and
         would look too good: then folds say more.
@@ -82,7 +82,7 @@ def _as_fitted(subject: Subject) -> tuple[Trial | None, str]:
     if origin == Origin.SEEN:
         return None, (
             "The model itself would look too good on its own training rows, so it was "
-            "trained anew on parts of them."
+            "retrained on parts of them."
         )
     fewest = FEWEST_UNSEEN if origin == Origin.MIXED else FEWEST_ROWS
     if n_scored < fewest:

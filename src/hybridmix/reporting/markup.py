@@ -66,12 +66,12 @@ def heading(text: str) -> str:
 
 
 def figure(picture: str, caption: str) -> str:
-    """Put a picture and what it shows together."""
+    """Put a picture and its caption together."""
     return element("figure", picture + element("figcaption", escape(caption)))
 
 
 def figures(pictures: Iterable[str]) -> str:
-    """Put figures side by side, as many as there is room for."""
+    """Put figures side by side, as many as fit."""
     return element("div", "".join(pictures), class_="figures")
 
 
@@ -95,7 +95,7 @@ def table(
         Cells, of which the first is text that names its row. Everything but `Markup` is
         escaped.
     text_columns : sequence of int
-        Columns of text, which stand at the left; numbers stand at the right.
+        Columns of text, which are aligned left; numbers are aligned right.
     class_ : str
         Class of the table.
     """
@@ -173,7 +173,7 @@ def with_deviation(mean: float, deviation: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Write a share in per cent; what is not all and not nothing never looks like it."""
+    """Write a share in per cent; only 0 and 1 look like none and all."""
     if 0.0 < share < 0.0005:
         return "< 0.1 %"
     if 0.9995 <= share < 1.0:

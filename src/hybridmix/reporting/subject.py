@@ -15,7 +15,7 @@ from hybridmix.data.columns import Columns, as_frame, is_missing
 from hybridmix.data.fingerprint import UNSEEN, Origin, Overlap
 from hybridmix.data.labels import as_labels
 from hybridmix.estimators.base import FittedMixture
-from hybridmix.models.typicality import LOG_RARE
+from hybridmix.models.typicality import outlier_level
 from hybridmix.reporting.markup import NONE, number
 from hybridmix.tasks import Provenance, Task, looked_up, task_of
 from hybridmix.tasks.base import quiet
@@ -45,11 +45,11 @@ class Subject:
     labels : ndarray of shape (n,)
         Class numbers; -1 where there is no label.
     n_folds : int
-        Folds of cross-validation, if there are rows enough.
+        Folds of cross-validation, if there are enough rows.
     baselines : bool
         Whether to compare with other models.
     seed : int
-        Of everything that is drawn.
+        Seed for everything that is drawn.
     """
 
     given: Any
@@ -189,7 +189,7 @@ class Subject:
     def unseen(self) -> IntArray:
         """Rows that are not known to have been in training.
 
-        None of a training table; of a table that was in training in part, only those that
+        None of a training table; of a table that was partly in training, only those that
         are known not to have been.
         """
         origin = self.provenance.origin
@@ -225,7 +225,7 @@ class Subject:
     @property
     def threshold(self) -> float:
         """Rows of a lower typicality are called outliers."""
-        return float(getattr(self.model, "offset_", LOG_RARE))
+        return outlier_level(self.model)
 
     def part(self, rows: IntArray) -> Any:
         """Return some rows, as a table of the kind that was given."""

@@ -53,7 +53,7 @@ def scored_rows(findings: Findings) -> str:
 
 
 def drawn_from(trial: Trial, n_most: int) -> str:
-    """Say that only some of the rows serve for something; nothing if all do."""
+    """Say that only some of the rows are used; nothing if all are."""
     n_rows = len(trial.rows)
     kind = "held-out rows" if trial.is_retrained else "scored rows"
     return f"{n_most:,} of {n_rows:,} {kind} are used here." if n_rows > n_most else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Generic
 
 import numpy as np
 
@@ -70,50 +71,69 @@ class ExtendedBaumWelch(Solver):
         """
         self.check(problem, start)
         history = History(problem, "extended Baum-Welch", self.max_iter)
-        best, highest = start, -np.inf
-        interrupted = converged = False
+        ascent = _Ascent(self, problem, start, history)
+        interrupted = stopped = False
         try:
-            assessment = problem.assess(start)
-            highest = history.add(assessment, start)
-            model, statistics = start, assessment.statistics
-            factor = self.factor
+            ascent.begin()
             stopped = watch is not None and watch(start)
-            while not (stopped or converged or history.n_iter == self.max_iter):
-                candidate = self._step(problem, model, statistics, factor)
-                assessment = problem.assess(candidate)
-                value = history.value(assessment, candidate)
-                gain = value - history.traces["value"][-1]
-                if self.monotone and gain < 0.0:
-                    factor *= 2.0
-                    # So short a step that loses is one that rounding decides.
-                    converged = factor > self.factor * 2.0**_MOST_HALVINGS
-                    continue
-                # A short step gains little, wherever it is.
-                converged = factor == self.factor and abs(gain) < self.tol
-                factor = max(self.factor, 0.5 * factor)
-                history.add(assessment, candidate)
-                model, statistics = candidate, assessment.statistics
-                if value > highest:
-                    best, highest = model, value
-                stopped = watch is not None and watch(model)
-            converged = converged or stopped
+            while not (stopped or ascent.converged or history.n_iter == self.max_iter):
+                if ascent.step():
+                    stopped = watch is not None and watch(ascent.model)
         except KeyboardInterrupt:
             interrupted = True
         return Solution(
-            best,
-            highest,
+            ascent.best,
+            ascent.highest,
             history.traces,
-            converged=converged,
+            converged=ascent.converged or stopped,
             interrupted=interrupted,
             n_iter=history.n_iter,
         )
 
-    def _step(
-        self, problem: Problem, model: M, statistics: ModelStatistics, factor: float
-    ) -> M:
-        return model.damped(
-            statistics,
-            factor,
-            shared=not self.monotone,
-            learn_class_prior=problem.learn_class_prior,
+
+class _Ascent(Generic[M]):
+    """The state of an ascent: the model at hand, the best one, and the damping."""
+
+    def __init__(
+        self, options: ExtendedBaumWelch, problem: Problem, start: M, history: History
+    ) -> None:
+        self._options = options
+        self._problem = problem
+        self._history = history
+        self._factor = options.factor
+        self._statistics: ModelStatistics | None = None
+        self.model = self.best = start
+        self.highest = -np.inf
+        self.converged = False
+
+    def begin(self) -> None:
+        """Assess the start."""
+        assessment = self._problem.assess(self.model)
+        self.highest = self._history.add(assessment, self.model)
+        self._statistics = assessment.statistics
+
+    def step(self) -> bool:
+        """Try a step; return whether it was taken."""
+        candidate = self.model.damped(
+            self._statistics,
+            self._factor,
+            shared=not self._options.monotone,
+            learn_class_prior=self._problem.learn_class_prior,
         )
+        assessment = self._problem.assess(candidate)
+        value = self._history.value(assessment, candidate)
+        gain = value - self._history.traces["value"][-1]
+        least = self._options.factor
+        if self._options.monotone and gain < 0.0:
+            self._factor *= 2.0
+            # So short a step that loses is one that rounding decides.
+            self.converged = self._factor > least * 2.0**_MOST_HALVINGS
+            return False
+        # A short step gains little, wherever it is.
+        self.converged = self._factor == least and abs(gain) < self._options.tol
+        self._factor = max(least, 0.5 * self._factor)
+        self._history.add(assessment, candidate)
+        self.model, self._statistics = candidate, assessment.statistics
+        if value > self.highest:
+            self.best, self.highest = candidate, value
+        return True

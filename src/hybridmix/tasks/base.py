@@ -54,9 +54,9 @@ class Cases(Protocol):
     labels : ndarray of shape (n,)
         Class numbers; -1 where there is no label.
     n_folds : int
-        Folds to make, if there are rows enough.
+        Folds to make, if there are enough rows.
     seed : int
-        Seed of everything that is drawn.
+        Seed for everything that is drawn.
     """
 
     @property

@@ -105,7 +105,7 @@ class Classify(Task):
         matrix = plain_matrix(cases.table, used)
         is_labelled = cases.labels[used] != UNLABELLED
         columns = seen_columns(matrix, is_labelled, folds)
-        # Where there is no label, this is some class, which nobody is trained on.
+        # Where there is no label, this is some class, which no model is trained on.
         y = cases.model.classes_[cases.labels[used]]
         makers = baselines(
             cases.table.schema, columns, int(is_labelled.sum()), cases.seed
@@ -128,6 +128,6 @@ class Classify(Task):
 
 
 def _n_stations(search: HybridMixtureClassifierCV) -> int:
-    """Return in how many trainings, one upon the other, a search came to its tradeoff."""
+    """Return how many trainings in a row led a search to its tradeoff."""
     tried = {params["tradeoff"] for params in search.cv_results_["params"]}
     return max(sum(0 < t <= search.best_params_["tradeoff"] for t in tried), 1)

@@ -59,7 +59,7 @@ class Describe(Task):
         """Return an unfitted density with the options of the model that was given."""
         model = cases.model
         # All models of this task have these options, and a density needs no others: the
-        # threshold of a detector and the draws of an imputer say nothing of its rows.
+        # threshold of a detector and the draws of an imputer say nothing about its rows.
         options = {
             name: value
             for name, value in model.get_params(deep=False).items()
@@ -76,7 +76,7 @@ class Describe(Task):
     def baselines(
         self, cases: Cases, used: IntArray, folds: IntArray
     ) -> Iterator[Entrant]:
-        """Make a density that knows nothing of how columns depend on each other."""
+        """Make a density that takes the columns to be independent."""
         categorical = list(cases.table.schema.categorical) or None
 
         def independent() -> MixtureDensity:

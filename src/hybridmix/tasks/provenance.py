@@ -44,25 +44,25 @@ class Provenance:
         if self.origin == Origin.UNKNOWN:
             return self._why_unknown()
         if self.origin == Origin.SEEN:
-            how = "" if self.is_exact else f", to judge by a sample of {self._sample}"
-            return f"The model was trained on these {n_rows:,} rows{how}."
+            return f"The model was trained on these {n_rows:,} rows{self._hedge}."
         if self.origin == Origin.MIXED:
             share = n_seen / self.overlap.n_judged
             how = f"{n_seen:,}" if self.is_exact else f"About {share:.0%}"
-            by = "" if self.is_exact else f", to judge by a sample of {self._sample}"
-            return f"{how} of these {n_rows:,} rows were in the training table{by}."
+            part = f"{how} of these {n_rows:,} rows"
+            return f"{part} were in the training table{self._hedge}."
         if n_seen:
             return (
                 f"The model was not trained on these {n_rows:,} rows. Some of them have "
                 "the same values as training rows, but no more of them than training "
                 "rows repeat each other."
             )
-        how = "" if self.is_exact else f", to judge by a sample of {self._sample}"
-        return f"The model was not trained on any of these {n_rows:,} rows{how}."
+        return f"The model was not trained on any of these {n_rows:,} rows{self._hedge}."
 
     @property
-    def _sample(self) -> str:
-        return f"{self.overlap.n_judged:,}"
+    def _hedge(self) -> str:
+        """What a sentence adds if only a sample of the rows could be compared."""
+        n_judged = self.overlap.n_judged
+        return "" if self.is_exact else f", judging by a sample of {n_judged:,}"
 
     def _why_unknown(self) -> str:
         unknown = "It is not known whether the model was trained on these rows"
@@ -102,6 +102,6 @@ def looked_up(model: Any, X: Any) -> IntArray | None:
     if fingerprint is None:
         return None
     with warnings.catch_warnings():
-        # Whoever predicts these rows has been warned about unknown categories.
+        # Callers that predict these rows have been warned about unknown categories.
         warnings.simplefilter("ignore", UserWarning)
         return fingerprint.look_up(model._encode(X))

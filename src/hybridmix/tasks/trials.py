@@ -1,4 +1,4 @@
-"""Trials: a model as it is, or trained anew by folds next to others."""
+"""Trials: a model as it is, or retrained by folds and compared with others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hybridmix.progress import announce
 from hybridmix.tasks.base import Cases, Entrant, Task, dealt_folds, quiet
 
 # At most this many rows take part in a cross-validation, half of them labelled if there
-# are as many; and this many are scored by a model that is not trained anew.
+# are that many; and this many are scored by a model that is not retrained.
 MAX_ROWS = 5000
 MAX_SCORED = 100_000
 
@@ -58,8 +58,8 @@ class Trial:
     Attributes
     ----------
     is_retrained : bool
-        Whether models were trained anew for each fold, or the model was taken as it is
-        and there is a single fold.
+        Whether models were retrained for each fold, or the model was taken as it is and
+        there is a single fold.
     rows : ndarray of shape (n,)
         Rows that are scored, counted among those that took part.
     labels : ndarray of shape (n,)
@@ -89,7 +89,7 @@ class Trial:
 
     @property
     def n_trained(self) -> int:
-        """Rows that the models of the folds were trained on, about."""
+        """About how many rows the models of the folds were trained on."""
         return self.n_used - round(len(self.rows) / self.n_folds)
 
     @property
@@ -100,7 +100,7 @@ class Trial:
     def held(self, one: Contender, fold: int, n_most: int) -> tuple[Any, IntArray]:
         """Return the rows of a fold, as a contender takes them, and their classes.
 
-        Of more than the most rows over all folds, the fold has its share.
+        All folds together give at most about `n_most` rows, each of them its share.
         """
         from sklearn.utils import _safe_indexing
 
@@ -129,7 +129,7 @@ def as_given(task: Task, cases: Cases, rows: IntArray) -> Trial:
 
 
 def cross_validated(task: Task, cases: Cases, *, with_baselines: bool = True) -> Trial:
-    """Train the model and others anew without each fold, and score them on the fold."""
+    """Retrain the model and others without each fold, and score them on the fold."""
     generator = np.random.default_rng(cases.seed)
     groups = task.groups(cases)
     used = _rows_used(groups, generator)

@@ -82,7 +82,7 @@ def fitted_calibration(
         found = minimize_scalar(log_loss, bounds=_SHARES, method="bounded")
         return float(found.x), float(found.fun) + 0.5 * log_temperature**2
 
-    # The loss may have several minima: a grid tells which to go to.
+    # The loss may have several minima: a grid shows which to go to.
     grid = np.linspace(*_LOG_TEMPERATURES, 21)
     nearest = int(np.argmin([best_share(point)[1] for point in grid]))
     best = minimize_scalar(

@@ -17,8 +17,7 @@ from hybridmix.families import Family
 from hybridmix.models.mixture import Mixture, joined_classes
 from hybridmix.objectives import Likelihood
 from hybridmix.problem import Problem
-from hybridmix.solvers import ExpectationMaximisation
-from hybridmix.solvers.base import ClassOutcomes
+from hybridmix.solvers import ExpectationMaximisation, Solution
 from hybridmix.training.families import FamilyOf
 from hybridmix.training.starts import start_mixture
 
@@ -177,29 +176,27 @@ class ClassTrainer:
         init: str | FloatArray | Mixture,
     ) -> list[ClassFit]:
         """Fit classes with the same number of components; keep the best start of each."""
-        problem: Problem | None = None
         best: list[ClassFit] = []
-        for _ in range(self.n_init if isinstance(init, str) else 1):
-            try:
-                start = self._start(dataset, family, n_components, n_classes, init)
-                if problem is None:
-                    problem = Problem(
-                        dataset, Likelihood(), start, self.pool, learn_class_prior=False
-                    )
+        interrupted = False
+        n_starts = self.n_init if isinstance(init, str) else 1
+        try:
+            start = self._start(dataset, family, n_components, n_classes, init)
+            problem = Problem(dataset, Likelihood(), start, self.pool, False)
+            for left in reversed(range(n_starts)):
                 solution = self.solver.solve(problem, start, generator=self.generator)
-            except KeyboardInterrupt:
-                if not best:
-                    raise
-                return [replace(fit, interrupted=True) for fit in best]
-            assert solution.classes is not None
-            fits = _class_fits(solution.model, solution.classes, solution.traces)
-            best = [
-                max(old, new, key=lambda fit: fit.value)
-                for old, new in zip(best or fits, fits, strict=True)
-            ]
-            if solution.interrupted:
-                return [replace(fit, interrupted=True) for fit in best]
-        return best
+                if solution.interrupted and solution.n_iter == 0:
+                    raise KeyboardInterrupt  # a start is not a fit
+                fits = _class_fits(solution)
+                best = list(map(_better, best or fits, fits))
+                interrupted = solution.interrupted
+                if interrupted or not left:
+                    break
+                start = self._start(dataset, family, n_components, n_classes, init)
+        except KeyboardInterrupt:
+            if not best:
+                raise
+            interrupted = True
+        return [replace(fit, interrupted=interrupted) for fit in best]
 
     def _start(
         self,
@@ -252,10 +249,14 @@ class _Search:
         return replace(best, bic=self.bic, interrupted=self.interrupted)
 
 
-def _class_fits(
-    model: Mixture, outcomes: ClassOutcomes, traces: dict[str, list[float]]
-) -> list[ClassFit]:
+def _better(old: ClassFit, new: ClassFit) -> ClassFit:
+    return new if new.value > old.value else old
+
+
+def _class_fits(solution: Solution[Mixture]) -> list[ClassFit]:
     """Take a model of classes that were fitted apart into its classes."""
+    model, outcomes = solution.model, solution.classes
+    assert outcomes is not None, "classes that are fitted in one pass are apart"
     return [
         ClassFit(
             model.of_class(label),
@@ -263,7 +264,7 @@ def _class_fits(
             bool(outcomes.converged[label]),
             int(outcomes.n_iter[label]),
             int(outcomes.n_reseeded[label]),
-            traces=traces if model.n_classes == 1 else {},
+            traces=solution.traces if model.n_classes == 1 else {},
         )
         for label in range(model.n_classes)
     ]

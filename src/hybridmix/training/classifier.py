@@ -14,7 +14,7 @@ from hybridmix.training.calibration import Calibration, fitted_calibration
 from hybridmix.training.discriminative import validation_error
 from hybridmix.training.memory import check_memory
 from hybridmix.training.record import INTERRUPTED, Fitted, bic_in_units, history_in_units
-from hybridmix.training.run import ClassifierOptions, ClassifierRun
+from hybridmix.training.run import ClassifierOptions, ClassifierRun, Outcome
 
 # Rows are held out in this many folds to calibrate the probabilities, and to choose the
 # weight of unlabelled rows among these shares of the balanced one.
@@ -65,7 +65,10 @@ def fit_classifier(
     solution, bic, messages = run.solve(dataset, validation, weight, init)
     calibration = Calibration()
     if options.calibrate and INTERRUPTED not in messages:
-        calibration = _calibrated(run, dataset, validation, weight, solution.model)
+        try:
+            calibration = _calibrated(run, dataset, validation, weight, solution.model)
+        except KeyboardInterrupt:
+            messages = [*messages, INTERRUPTED]
     return Fitted(
         schema,
         solution.model,
@@ -92,9 +95,10 @@ def _chosen_weight(run: ClassifierRun, given: float | str, dataset: Dataset) -> 
         total = 0.0
         for rest, held in folds:
             rows = rest if share else rest.labelled()
-            fold, _, _ = run.solve_likelihood(rows, run.own_start, share * balanced)
-            error = validation_error(held, fold.model, run.pool)
-            total += error(fold.model) * held.total_weight
+            fold = run.solve_likelihood(rows, run.own_start, share * balanced)
+            model = _finished(fold)
+            error = validation_error(held, model, run.pool)
+            total += error(model) * held.total_weight
         return total
 
     return balanced * min(_WEIGHT_SHARES, key=wrong) if folds else balanced
@@ -113,8 +117,8 @@ def _calibrated(
     held = [(model, validation)] if validation is not None else []
     if validation is None:
         for rest, part in dataset.folds(_CALIBRATION_FOLDS, run.generator):
-            fold, _, _ = run.solve(rest, None, unlabelled_weight, run.own_start)
-            held.append((fold.model, part))
+            fold = run.solve(rest, None, unlabelled_weight, run.own_start)
+            held.append((_finished(fold), part))
     if not held:
         raise ValueError("calibrate=True needs a class of two labelled rows or more.")
     return fitted_calibration(
@@ -126,6 +130,13 @@ def _calibrated(
     )
 
 
+def _finished(fold: Outcome) -> Mixture:
+    """Return the model of a fold; an interrupt of one fold is meant for all of them."""
+    if fold.solution.interrupted:
+        raise KeyboardInterrupt
+    return fold.solution.model
+
+
 def _held_out(
     dataset: Dataset, fraction: float, generator: np.random.Generator
 ) -> tuple[Dataset, Dataset]:
@@ -133,7 +144,8 @@ def _held_out(
     if held.n_rows == 0:
         raise ValueError(
             f"validation_fraction={fraction} holds out no row: the classes have too few "
-            "labelled rows. Use a larger fraction or None."
+            f"labelled rows, n_samples={dataset.labelled().n_rows} in all. Use a larger "
+            "fraction or None."
         )
     return rest, held
 

@@ -109,13 +109,21 @@ def bootstrapped(
     generator: np.random.Generator,
     pool: Workers,
 ) -> list[Mixture]:
-    """Refit a mixture to bootstrap samples of the rows it was fitted to."""
+    """Refit a mixture to bootstrap samples of the rows it was fitted to.
+
+    An interrupt ends it with the mixtures that are done; there is at least one, unless
+    none was asked for.
+    """
     weights = dataset.filled_weights
-    models = []
+    models: list[Mixture] = []
     for _ in range(n_models):
         sample = replace(dataset, weights=_resampled(weights, generator))
         problem = Problem(sample, Likelihood(), model, pool)
         solution = estimation.solver().solve(problem, model, generator=generator)
+        if solution.interrupted and not models:
+            raise KeyboardInterrupt
+        if solution.interrupted:
+            break
         models.append(solution.model)
     return models
 

@@ -97,7 +97,7 @@ def fitted_subspace(
         if n_factors > len(schema.real):
             raise ValueError(
                 f"n_factors={n_factors} must be at most the number of real columns, "
-                f"{len(schema.real)}."
+                f"n_features={len(schema.real)}."
             )
     else:
         wanted = structure.n_factors

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -90,6 +91,29 @@ class ClassifierOptions:
                 f"instead of {self.discrimination.solver!r}."
             )
 
+    @property
+    def learns_class_prior(self) -> bool:
+        """Whether class probabilities are estimated."""
+        return isinstance(self.class_prior, str) and self.class_prior == "empirical"
+
+
+class Outcome(NamedTuple):
+    """What a run of solvers found.
+
+    Attributes
+    ----------
+    solution : Solution
+        Of the last solver.
+    bic : list of dict
+        For each class: the criterion of each number of components that was tried.
+    messages : list of str
+        What the user should be warned about.
+    """
+
+    solution: Solution[Mixture]
+    bic: list[dict[int, float]]
+    messages: list[str]
+
 
 class ClassifierRun:
     """One run of the procedure: what its steps share.
@@ -118,38 +142,33 @@ class ClassifierRun:
         self._own_subspace: Subspace | None = None
         self._dataset = dataset
 
-    @property
-    def _learns_class_prior(self) -> bool:
-        prior = self._options.class_prior
-        return isinstance(prior, str) and prior == "empirical"
-
     def solve(
         self,
         dataset: Dataset,
         validation: Dataset | None,
         unlabelled_weight: float,
         init: str | Mixture,
-    ) -> tuple[Solution[Mixture], list[dict[int, float]], list[str]]:
+    ) -> Outcome:
         """Run EM and, if the objective asks for it, discriminative training."""
-        discrimination = self._options.discrimination
+        options = self._options
+        discrimination = options.discrimination
         bic: list[dict[int, float]] = []
         messages: list[str] = []
         if isinstance(init, Mixture) and not discrimination.is_generative:
             start = self._continued(dataset, init)
         else:
-            solution, bic, messages = self.solve_likelihood(
-                dataset, init, unlabelled_weight
-            )
+            outcome = self.solve_likelihood(dataset, init, unlabelled_weight)
+            solution, bic, messages = outcome
             if discrimination.is_generative or solution.interrupted:
-                return solution, bic, messages
+                return outcome
             start = solution.model
         objective = discrimination.blend(self._n_columns(start), unlabelled_weight)
         solution = discrimination.solve(
-            objective, dataset, validation, start, self.pool, self._learns_class_prior
+            objective, dataset, validation, start, self.pool, options.learns_class_prior
         )
         if solution.interrupted:
             messages = [*messages, INTERRUPTED]
-        return solution, bic, messages
+        return Outcome(solution, bic, messages)
 
     def _n_columns(self, model: Mixture) -> int:
         """Return how many columns a log margin grows with; factors stand for theirs."""
@@ -159,7 +178,7 @@ class ClassifierRun:
 
     def solve_likelihood(
         self, dataset: Dataset, init: str | Mixture, unlabelled_weight: float
-    ) -> tuple[Solution[Mixture], list[dict[int, float]], list[str]]:
+    ) -> Outcome:
         """Fit the classes apart, then together if anything couples them."""
         options = self._options
         bic: list[dict[int, float]] = []
@@ -170,18 +189,18 @@ class ClassifierRun:
             bic = [fit.bic for fit in fits]
             apart = _joined_solution(start, fits)
             if apart.interrupted or not _are_coupled(dataset, start.family):
-                return apart, bic, self._messages(apart)
+                return Outcome(apart, bic, self._messages(apart))
         problem = Problem(
             dataset,
             Likelihood(unlabelled_weight),
             start,
             self.pool,
-            self._learns_class_prior,
+            options.learns_class_prior,
         )
         solution = options.estimation.solver().solve(
             problem, start, generator=self.generator
         )
-        return solution, bic, self._messages(solution)
+        return Outcome(solution, bic, self._messages(solution))
 
     def _messages(self, solution: Solution[Mixture]) -> list[str]:
         return em_messages(
@@ -231,7 +250,7 @@ class ClassifierRun:
             family=family_of(init.n_components / init.n_classes),
             log_class_prior=(
                 init.log_class_prior
-                if self._learns_class_prior
+                if self._options.learns_class_prior
                 else self._log_class_prior(dataset)
             ),
         )

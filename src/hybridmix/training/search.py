@@ -81,12 +81,10 @@ def tabulated(results: Results) -> dict[str, Any]:
     """Return scores and times of the settings, as `GridSearchCV` does."""
     scores = np.array([[s.score for s in own] for _, own in results])
     means = scores.mean(axis=1)
-    table: dict[str, Any] = {"params": [setting for setting, _ in results]}
+    settings = [setting for setting, _ in results]
+    table: dict[str, Any] = {"params": settings}
     for name in SEARCHED:
-        column = np.ma.MaskedArray(np.empty(len(results), dtype=object), mask=False)
-        for row, (setting, _) in enumerate(results):
-            column[row] = setting[name]
-        table[f"param_{name}"] = column
+        table[f"param_{name}"] = _masked_objects([s[name] for s in settings])
     for fold, of_fold in enumerate(scores.T):
         table[f"split{fold}_test_score"] = of_fold
     table["mean_test_score"] = means
@@ -94,10 +92,16 @@ def tabulated(results: Results) -> dict[str, Any]:
     worst_last = np.where(np.isnan(means), -np.inf, means)
     better = worst_last[None, :] > worst_last[:, None]
     table["rank_test_score"] = 1 + better.sum(axis=1, dtype=np.int32)
-    for name, seconds in (
-        ("fit_time", [[s.fit_seconds for s in own] for _, own in results]),
-        ("score_time", [[s.score_seconds for s in own] for _, own in results]),
-    ):
-        table[f"mean_{name}"] = np.mean(seconds, axis=1)
-        table[f"std_{name}"] = np.std(seconds, axis=1)
+    for name in ("fit", "score"):
+        seconds = [[getattr(s, f"{name}_seconds") for s in own] for _, own in results]
+        table[f"mean_{name}_time"] = np.mean(seconds, axis=1)
+        table[f"std_{name}_time"] = np.std(seconds, axis=1)
     return table
+
+
+def _masked_objects(values: list[object]) -> np.ma.MaskedArray:
+    """Return a masked array of any objects, with nothing masked."""
+    column = np.ma.MaskedArray(np.empty(len(values), dtype=object), mask=False)
+    for row, value in enumerate(values):
+        column[row] = value
+    return column

@@ -59,7 +59,7 @@ def impute(
     output: opt.TableOutput = STDOUT,
     model: opt.GivenModel = None,
     draw: Annotated[
-        bool, typer.Option("--draw", help="Draw values instead of taking means.")
+        bool, typer.Option("--draw", help="Draw random values instead of taking means.")
     ] = False,
     categorical: opt.Categorical = None,
     real: opt.Real = None,
@@ -77,9 +77,7 @@ def impute(
     own = OwnFit(
         hybridmix.MixtureImputer,
         fitting.Reading(split(real), split(categorical), split(drop), split(na)),
-        fitting.Options(
-            fitting.parse_components(components), opt.chosen(covariance), seed=seed
-        ),
+        fitting.Options(fitting.parse_components(components), covariance, seed=seed),
     )
     inputs = [table] if model is None else [table, model]
     with talking(quiet) as console:
@@ -129,17 +127,15 @@ def outliers(
     escape_formulas: opt.EscapeFormulas = False,
     quiet: opt.Quiet = False,
 ) -> None:
-    """Show the rows of a table that do not belong, and flag them."""
+    """Show the most unusual rows of a table, and flag outliers."""
     if threshold is not None and share is not None:
-        raise InputError("--threshold and --share exclude each other.")
+        raise InputError("Give either --threshold or --share, not both.")
     if as_json and output == STDOUT:
         raise InputError("--json and -o - would both write to stdout.")
     own = OwnFit(
         hybridmix.MixtureOutlierDetector,
         fitting.Reading(split(real), split(categorical), split(drop), split(na)),
-        fitting.Options(
-            fitting.parse_components(components), opt.chosen(covariance), seed=seed
-        ),
+        fitting.Options(fitting.parse_components(components), covariance, seed=seed),
     )
     inputs = [table] if model is None else [table, model]
     with talking(quiet, as_json) as console:

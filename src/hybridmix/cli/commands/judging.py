@@ -31,7 +31,7 @@ def evaluate(
 ) -> None:
     """Compare predictions with labels: accuracy, log loss, AUC, calibration.
 
-    A warning says if the model was trained on these rows.
+    It warns if the model was trained on these rows.
     """
     with talking(quiet, as_json) as console:
         matching = load_matching(model, table, console, na, allow_missing, target)
@@ -58,19 +58,21 @@ def report(
     output: opt.PageOutput,
     target: opt.TestTarget = None,
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
-    folds: Annotated[int, typer.Option(min=2, help="Folds of cross-validation.")] = 5,
+    folds: Annotated[
+        int, typer.Option(min=2, help="Number of cross-validation folds.")
+    ] = 5,
     baselines: Annotated[
-        bool, typer.Option(help="Compare with other methods of scikit-learn.")
+        bool, typer.Option(help="Compare with models of scikit-learn.")
     ] = True,
     na: opt.MissingMarks = None,
     allow_missing: opt.AllowMissing = False,
     seed: opt.Seed = 0,
     quiet: opt.Quiet = False,
 ) -> None:
-    """Write a page about a model and a table: quality, columns, outliers, holes.
+    """Write a report on a model and a table: quality, columns, outliers, holes.
 
-    Rows that the model has not seen are scored by the model as it is; for the rows of its
-    training, it is trained anew by cross-validation.
+    Rows that the model has not seen are scored by the model as it is. For its own
+    training rows, it is retrained by cross-validation.
     """
     with talking(quiet) as console:
         check_output(output, model, table, is_table=False)
@@ -97,7 +99,9 @@ def demo(
     folder: Annotated[
         Path, typer.Option(help="Folder for the files of the demonstration.")
     ] = Path("hybridmix-demo"),
-    quick: Annotated[bool, typer.Option("--quick", help="Take less time.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Run one split instead of three.")
+    ] = False,
 ) -> None:
     """Show on a small table, step by step, what hybridmix can do."""
     from hybridmix.cli.demo import run

@@ -53,8 +53,8 @@ def fit(
     )
     chosen = fitting.Options(
         fitting.parse_components(components),
-        opt.chosen(covariance),
-        opt.chosen(objective),
+        covariance,
+        objective,
         tradeoff,
         calibrate,
         tune,
@@ -70,7 +70,7 @@ def fit(
         model = training.model(fitting.fit(estimator, training, console), reading)
         seconds = time.perf_counter() - begin
         if was_interrupted():
-            # A file at `output` means a whole fit, to people and to scripts.
+            # A file at `output` means a complete fit, to people and to scripts.
             path = output.with_name(f"{output.stem}.interrupted{output.suffix}")
             model.save(path)
             console.warn(f"The best model so far is in {path}; {output} is not written.")
@@ -84,7 +84,7 @@ def _show_columns(training: Training, reading: fitting.Reading, console: Console
     """Show what columns are treated as; what changes the model is never hidden."""
     console.note_table(views.column_table(training.kinds))
     if any(kind.reason.endswith(MAYBE_CODES) for kind in training.kinds):
-        console.note("If whole numbers are codes: --categorical NAMES")
+        console.note("If whole numbers are codes, use --categorical NAMES")
     is_cut = len(training.kinds) > views.SHOWN_ROWS
     # JSON lists all columns at the end.
     if not console.as_json and (console.is_silent or is_cut):

@@ -8,7 +8,12 @@ from scipy.linalg import orth
 from hybridmix._typing import FloatArray
 from hybridmix.families.base import Coordinates, Point
 from hybridmix.families.coordinates import FullCoordinates, FullPoint, room_above
-from hybridmix.families.moments import FullParameters, FullStatistics, inverse_lower
+from hybridmix.families.moments import (
+    FullParameters,
+    FullStatistics,
+    factorised,
+    inverse_lower,
+)
 from hybridmix.families.prior import VariancePrior
 from hybridmix.families.subspace.parameters import (
     LoadingStatistics,
@@ -58,7 +63,7 @@ class SubspaceCoordinates(Coordinates[SubspaceParameters, SubspaceStatistics]):
     loading of a column is :math:`V_i = V_{0i} + \sqrt{\psi_{0i}}\, L^{-\top} u_i` and the
     deviation of its noise :math:`\sqrt{\psi_{0i}}\, e^{b_i}`. The vector holds ``u`` and
     ``b`` times the square root of the number of rows. Changes of the loading within its
-    own subspace are left out: the latent variables can make them, too.
+    own subspace are left out: the latent variables can make them as well.
     """
 
     def __init__(
@@ -72,9 +77,8 @@ class SubspaceCoordinates(Coordinates[SubspaceParameters, SubspaceStatistics]):
         self.noise_prior = noise_prior
         self._start = start.subspace
         self._step = 1.0 / np.sqrt(max(counts.sum(), 1.0))
-        self._unmixing = inverse_lower(
-            np.linalg.cholesky(_second_moment(start.latent, counts))
-        )
+        _, factors = factorised(_second_moment(start.latent, counts)[None])
+        self._unmixing = inverse_lower(factors[0])
         self._deviations = np.sqrt(self._start.noise)
         self._within = orth(self._start.loading / self._deviations[:, None])
         self._room = room_above(noise_prior.floor, self._deviations)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from hybridmix._registered import registered
 from hybridmix._require import require, require_instance
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import Rows
-from hybridmix.families.base import Coordinates, Family
+from hybridmix.families.base import Coordinates, Family, Notes, Prepared
 from hybridmix.families.full import FullGaussian
 from hybridmix.families.groups import assemble, split_by_pattern
 from hybridmix.families.moments import FullParameters
@@ -37,10 +37,13 @@ from hybridmix.families.subspace.projections import (
 # rows to be around the centre, and rows with few columns do not contradict at once.
 _START_PASSES = 4
 
+# Those of the latent variables; a subspace that moves adds its own.
+LatentStatistics: TypeAlias = Any
+
 
 @registered
 @dataclass(frozen=True)
-class SubspaceGaussian(Family[SubspaceParameters, Any]):
+class SubspaceGaussian(Family[SubspaceParameters, LatentStatistics]):
     r"""Gaussians with free covariances in a subspace, and common noise in all columns.
 
     .. math:: x = m + V t + \varepsilon, \qquad t \mid j \sim \mathcal N(a_j, S_j), \qquad
@@ -130,12 +133,12 @@ class SubspaceGaussian(Family[SubspaceParameters, Any]):
             means[:, chunk] = self._expected(rows[chunk], overall)
         return Rows(means, None, rows.codes)
 
-    def prepare(self, rows: Rows) -> Any:
+    def prepare(self, rows: Rows) -> Prepared:
         return project(group_latent_rows(rows), self.subspace)
 
     def evaluate(
-        self, prepared: Any, parameters: SubspaceParameters
-    ) -> tuple[FloatArray, Any]:
+        self, prepared: Prepared, parameters: SubspaceParameters
+    ) -> tuple[FloatArray, Notes]:
         values, posteriors = zip(
             *(group.evaluate(parameters) for group in prepared), strict=True
         )
@@ -143,28 +146,28 @@ class SubspaceGaussian(Family[SubspaceParameters, Any]):
 
     def accumulate(
         self,
-        prepared: Any,
+        prepared: Prepared,
         parameters: SubspaceParameters,
         weights: FloatArray,
-        notes: Any,
-    ) -> Any:
+        notes: Notes,
+    ) -> LatentStatistics:
         total = self.latent.zero_statistics(len(weights))
         for group, posterior in zip(prepared, notes, strict=True):
             posterior.add_to(total, weights_of(group, weights))
         return total
 
-    def zero_statistics(self, n_components: int) -> Any:
+    def zero_statistics(self, n_components: int) -> LatentStatistics:
         return self.latent.zero_statistics(n_components)
 
-    def maximise(self, statistics: Any) -> SubspaceParameters:
+    def maximise(self, statistics: LatentStatistics) -> SubspaceParameters:
         return SubspaceParameters(self.latent.maximise(statistics), self.subspace)
 
     def expected_statistics(
         self, parameters: SubspaceParameters, counts: FloatArray
-    ) -> Any:
+    ) -> LatentStatistics:
         return self.latent.expected_statistics(parameters.latent, counts)
 
-    def proper(self, statistics: Any) -> BoolArray:
+    def proper(self, statistics: LatentStatistics) -> BoolArray:
         return self.latent.proper(statistics)
 
     def start(self, rows: Rows, weights: FloatArray) -> SubspaceParameters:
@@ -183,7 +186,7 @@ class SubspaceGaussian(Family[SubspaceParameters, Any]):
 
     def coordinates(
         self, start: SubspaceParameters, counts: FloatArray
-    ) -> Coordinates[SubspaceParameters, Any]:
+    ) -> Coordinates[SubspaceParameters, LatentStatistics]:
         inner = self.latent.coordinates(start.latent, counts)
         return LatentCoordinates(inner, self.subspace)
 
@@ -271,7 +274,7 @@ class SubspaceGaussian(Family[SubspaceParameters, Any]):
         )
 
     def surprise(
-        self, prepared: Any, parameters: SubspaceParameters, notes: Any
+        self, prepared: Prepared, parameters: SubspaceParameters, notes: Notes
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         n_components = len(parameters.latent.means)
         groups, posteriors = self._evaluated(prepared, notes)
@@ -290,7 +293,7 @@ class SubspaceGaussian(Family[SubspaceParameters, Any]):
         return offset, mean, mean
 
     def _evaluated(
-        self, prepared: Any, notes: Any
+        self, prepared: Prepared, notes: Notes
     ) -> tuple[list[Projection], list[Posterior]]:
         """Return the groups that were evaluated, and their posteriors."""
         return prepared, notes

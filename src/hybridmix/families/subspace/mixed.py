@@ -9,7 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridmix._typing import BoolArray, FloatArray, IntArray
-from hybridmix.families.moments import FullParameters, FullStatistics, inverse_lower
+from hybridmix.families.moments import (
+    FullParameters,
+    FullStatistics,
+    factorised,
+    inverse_lower,
+)
 from hybridmix.families.subspace.parameters import (
     LoadingStatistics,
     Subspace,
@@ -128,16 +133,18 @@ class MixedProjection:
         )
         for j, (mean, precision, half) in enumerate(triples):
             pulls = self.grams @ mean
-            squares = self.squares + (pulls - 2.0 * self.scores) @ mean
+            crossed = (pulls - 2.0 * self.scores) @ mean
+            squares = self.squares + crossed
             np.add(self.grams, precision, out=bordered[:, :q, :q])
             np.subtract(self.scores, pulls, out=bordered[:, q, :q])
-            # Any number that is larger than the square would do.
-            bordered[:, q, q] = 1.0 + 2.0 * np.abs(squares)
-            factors = np.linalg.cholesky(bordered)
+            # Any number that is larger than the square would do, also after rounding.
+            bordered[:, q, q] = 1.0 + 2.0 * (self.squares + np.abs(crossed))
+            _, factors = factorised(bordered)
             diagonals = np.diagonal(factors, axis1=1, axis2=2)[:, :q]
             halves[j] = half + np.log(diagonals).sum(axis=1)
             last = factors[:, q, :q]
-            result[j] = 0.5 * (np.einsum("nq,nq->n", last, last) - squares)
+            explained = np.einsum("nq,nq->n", last, last)
+            result[j] = 0.5 * np.minimum(explained - squares, 0.0)
         halves += 0.5 * self.log_volumes
         return result - halves, MixedPosterior(self, latent, halves)
 
@@ -206,7 +213,7 @@ class MixedPosterior:
             grams = self.rows.grams
             if len(rows) < len(grams):
                 grams = grams[rows]
-            whiteners = inverse_lower(np.linalg.cholesky(grams + precision))
+            whiteners = inverse_lower(factorised(grams + precision)[1])
             covariances = np.swapaxes(whiteners, 1, 2) @ whiteners
             pulls = self.rows.scores[rows] - grams @ mean
             means = mean + np.squeeze(covariances @ pulls[:, :, None], axis=2)
@@ -241,7 +248,7 @@ class MixedPosterior:
     def draw(self, generator: np.random.Generator) -> FloatArray:
         """Draw latent variables (q, n), if there is a single component."""
         noise = generator.standard_normal((*self.rows.scores.shape, 1))
-        factors = np.linalg.cholesky(self.rows.grams + self.latent.precisions)
+        _, factors = factorised(self.rows.grams + self.latent.precisions)
         spread = np.linalg.solve(np.swapaxes(factors, 1, 2), noise)
         mean = self.mean(np.ones((1, len(self.rows.scores))))
         return mean + np.squeeze(spread, axis=2).T

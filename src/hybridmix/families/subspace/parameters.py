@@ -13,10 +13,15 @@ from hybridmix._registered import registered
 from hybridmix._require import require, require_array, require_instance, require_rank
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.families.base import Parameters, Statistics
-from hybridmix.families.moments import FullParameters, FullStatistics, inverse_lower
+from hybridmix.families.moments import (
+    FullParameters,
+    FullStatistics,
+    factorised,
+    inverse_lower,
+)
 from hybridmix.families.prior import LOG_2PI
 
-# Products of loadings are formed for so many numbers at a time.
+# Products of loadings are formed for this many numbers at a time.
 _BLOCK = 1 << 20
 
 
@@ -71,7 +76,7 @@ class Subspace:
         return Subspace(
             self.centre * scale + shift,
             self.loading * scale[:, None],
-            self.noise * scale**2,
+            self.noise * scale * scale,
         )
 
     def marginal(self, columns: IntArray | list[int] | None) -> Subspace:
@@ -141,7 +146,7 @@ class LatentRegression:
     @cached_property
     def whiteners(self) -> FloatArray:
         r"""Lower triangular :math:`B` with :math:`B M B^\top = I`, (J, q, q)."""
-        return inverse_lower(np.linalg.cholesky(self.latent.precisions + self.gram))
+        return inverse_lower(factorised(self.latent.precisions + self.gram)[1])
 
     @cached_property
     def covariances(self) -> FloatArray:

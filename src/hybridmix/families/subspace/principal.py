@@ -11,7 +11,7 @@ from scipy.sparse.linalg import ArpackError, eigsh
 from hybridmix._chunks import row_chunks
 from hybridmix._typing import BoolArray, FloatArray
 from hybridmix.data.rows import Rows
-from hybridmix.families.moments import FullStatistics
+from hybridmix.families.moments import FullStatistics, factorised
 from hybridmix.families.prior import VariancePrior
 from hybridmix.families.subspace.distinct import distinct_rows
 from hybridmix.families.subspace.family import SubspaceGaussian
@@ -24,7 +24,10 @@ from hybridmix.families.subspace.projections import group_latent_rows, weights_o
 
 # Noise of columns of their own is drawn to the mean of all columns by this share.
 _COMMON_NOISE = 0.1
-# EM over rows with holes sees so many of them, times squared number of factors.
+# With as many factors as columns, noise is this share of the smallest eigenvalue.
+_LAST_NOISE = 0.01
+# EM over rows with holes sees this many of them, divided by the squared number of
+# factors.
 _MOST_NUMBERS, _FEWEST_ROWS = 10_000_000, 1000
 _MOST_ITERATIONS, _TOLERANCE = 50, 1e-3
 # From this size on, a few eigenvectors are found faster without all others.
@@ -51,15 +54,23 @@ class Spectrum:
     vectors: FloatArray
 
     def remainders(self) -> FloatArray:
-        """Return the mean variance beside the first q directions, q = 1, 2, ..., (k,)."""
+        """Return mean variances outside the first q directions, q = 1, 2, ..., (k,).
+
+        Outside of all directions nothing is left. A small part of the last one is taken
+        for noise then: densities divide by it, and lose digits if it is tiny.
+        """
         d = len(self.variances)
         left = self.variances.sum() - np.cumsum(self.values)
-        return np.maximum(left, 0.0) / np.maximum(d - 1 - np.arange(len(self.values)), 1)
+        means = np.maximum(left, 0.0)
+        means /= np.maximum(d - 1 - np.arange(len(self.values)), 1)
+        if len(self.values) == d:
+            means[-1] = _LAST_NOISE * self.values[-1]
+        return means
 
     def subspace(self, n_factors: int, floor: float, equal_noise: bool) -> Subspace:
-        r"""Return the subspace of so many factors.
+        r"""Return the subspace of this many factors.
 
-        With the mean variance :math:`\sigma^2` beside the leading directions, the loading
+        With the mean variance :math:`\sigma^2` outside of these directions, the loading
         of highest likelihood for equal noise is
         :math:`V = U (\Lambda - \sigma^2 I)^{1/2}` (Tipping and Bishop 1999).
         """
@@ -86,7 +97,7 @@ def principal_subspace(
     floor: float,
     equal_noise: bool = True,
 ) -> Subspace:
-    """Return the subspace of so many factors, by maximum likelihood for equal noise.
+    """Return the subspace of this many factors, by maximum likelihood for equal noise.
 
     If the noise is not to be equal, that of each column is then what the subspace leaves
     of its variance, drawn a little to the mean. Rows with holes take EM, over as many
@@ -189,7 +200,7 @@ def _expectation_maximisation(
         loading, left = _regressed(sums, grams, weights.sum() / rows.n_rows)
         # The factors turn out to have another variance than one, which the loading takes
         # over: without this expansion EM changes its length by tiny steps.
-        loading = loading @ np.linalg.cholesky(latent.second[0] / latent.counts[0])
+        loading = loading @ factorised(latent.second / latent.counts[0])[1][0]
         change = np.linalg.norm(loading - present.loading)
         present = replace(present, loading=loading)
         noise = max(float(np.average(left, weights=sums.weights)), floor)

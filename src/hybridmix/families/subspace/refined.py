@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from hybridmix._typing import BoolArray, FloatArray
 from hybridmix.data.rows import Rows
+from hybridmix.families.base import Prepared
 from hybridmix.families.subspace.coordinates import SubspaceCoordinates
 from hybridmix.families.subspace.family import SubspaceGaussian
 from hybridmix.families.subspace.parameters import (
@@ -35,7 +36,7 @@ class _Refined(NamedTuple):
 
 @dataclass(frozen=True)
 class RefinedSubspaceGaussian(SubspaceGaussian):
-    r"""The same densities, for gradient methods that move the subspace, too.
+    r"""The same densities, for gradient methods that also move the subspace.
 
     M-steps leave the subspace as it is. The noise has a prior, too, of the same strength
     :math:`\nu` and around the noise :math:`\Psi_0` to begin with: a column that the
@@ -59,7 +60,7 @@ class RefinedSubspaceGaussian(SubspaceGaussian):
     def kept_width(self, observed: BoolArray | None = None) -> int:
         return self.n_columns if observed is None else 3 * self.n_columns
 
-    def prepare(self, rows: Rows) -> Any:
+    def prepare(self, rows: Rows) -> Prepared:
         return group_latent_rows(rows)
 
     def evaluate(
@@ -119,6 +120,6 @@ class RefinedSubspaceGaussian(SubspaceGaussian):
         return SubspaceCoordinates(inner, start, counts, noise_prior)
 
     def _evaluated(
-        self, prepared: Any, notes: _Refined
+        self, prepared: Prepared, notes: _Refined
     ) -> tuple[list[Projection], list[Posterior]]:
         return notes.projections, notes.posteriors

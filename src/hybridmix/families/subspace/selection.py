@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from hybridmix._chunks import row_chunks
@@ -87,21 +89,27 @@ def _most_likely_n_factors(rows: Rows, weights: FloatArray, floor: float) -> int
     if held.n_rows == 0:
         return 1
     most = max(1, min(len(rows.real) - 1, rest.n_rows - 1, _CANDIDATES[-1]))
-    whole = None
-    if rest.observed is None:
-        whole = spectrum(rest.real, weights[~is_held], most)
     best, best_value = 1, -np.inf
-    for q in (q for q in _CANDIDATES if q <= most):
-        if whole is not None:
-            subspace = whole.subspace(q, floor, equal_noise=True)
-        else:
-            subspace = principal_subspace(rest, weights[~is_held], q, floor)
+    for subspace in _subspaces(rest, weights[~is_held], floor, most):
+        q = subspace.n_factors
         value = _log_likelihood(subspace, held, weights[is_held])
         if value > best_value:
             best, best_value = q, value
-        elif whole is None and q >= _CHEAP:
+        elif rest.observed is not None and q >= _CHEAP:
             break
     return best
+
+
+def _subspaces(
+    rows: Rows, weights: FloatArray, floor: float, most: int
+) -> Iterator[Subspace]:
+    """Yield the subspaces of more and more factors."""
+    candidates = [q for q in _CANDIDATES if q <= most]
+    if rows.observed is None:
+        whole = spectrum(rows.real, weights, most)
+        yield from (whole.subspace(q, floor, equal_noise=True) for q in candidates)
+    else:
+        yield from (principal_subspace(rows, weights, q, floor) for q in candidates)
 
 
 def _log_likelihood(subspace: Subspace, rows: Rows, weights: FloatArray) -> float:

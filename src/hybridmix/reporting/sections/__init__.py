@@ -41,7 +41,7 @@ class Section(NamedTuple):
     target: str | None = None
 
     def content(self, findings: Findings) -> str | None:
-        """Return HTML, perhaps why there is nothing to show; None to leave it out."""
+        """Return HTML; None to leave the section out."""
         if self.target not in (None, findings.subject.task.target):
             return None
         if self.needs_trial and not findings.trials:

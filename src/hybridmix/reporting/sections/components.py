@@ -67,7 +67,7 @@ def _component_name(subject: Subject, component: int) -> str:
 def _size_table(subject: Subject, shown: IntArray, assigned: IntArray) -> str:
     shares = np.exp(subject.model.model_.log_weights)
     counts = np.bincount(assigned, minlength=len(shares))
-    # A row with few cells is typical whatever they are.
+    # A row with few cells is typical whatever they hold.
     half_full = subject.observed[subject.scored].mean(axis=1) >= 0.5
     rows = []
     for j in shown.tolist():

@@ -28,11 +28,11 @@ from hybridmix.tasks.base import quiet
 
 N_UNUSUAL = 10
 _N_CELLS = 3
-# Cells are hidden one by one; with more columns than this it would take long.
+# Cells are hidden one by one, which would take long with more columns than this.
 _MAX_COLUMNS = 500
 # Objectives that separate classes and do not ask the density to fit the rows.
 _WITHOUT_LIKELIHOOD = ("conditional", "margin")
-# Probabilities below exp of this all mean: never.
+# Probabilities below exp of this all mean never.
 _LEAST = -20.0
 
 
@@ -78,7 +78,8 @@ def _histograms(subject: Subject) -> str:
     n_far = int(np.sum(typicality < _LEAST))
     caption = (
         f"Typicality. {count(n_flagged, 'row')} ({share}) below the threshold "
-        f"{fixed(threshold, 2)}, of the model's own rows about {expected} or fewer."
+        f"{fixed(threshold, 2)}; of the model's own rows, about {expected} or fewer "
+        "would be."
     )
     if n_far:
         caption += f" {count(n_far, 'row')} below {number(_LEAST)} are shown there."
@@ -132,7 +133,7 @@ def _unusual_table(subject: Subject) -> str:
     )
     if explains:
         text = (
-            "Each cell of these rows is hidden in turn, exactly. The table names those "
+            "Each cell of these rows is integrated out in turn. The table names those "
             "whose absence raises the typicality most, with the value that the model "
             "expects from the rest of the row."
         )

@@ -24,7 +24,7 @@ def features_section(findings: Findings) -> str:
     n_columns = len(subject.names)
     if n_columns > MAX_COLUMNS:
         return note(
-            f"Left out: hiding each of {n_columns} columns in turn takes long. "
+            f"Left out: hiding each of {n_columns} columns in turn would take long. "
             "hybridmix.inspection.feature_importance does it."
         )
     parts = [

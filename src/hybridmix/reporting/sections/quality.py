@@ -1,4 +1,4 @@
-"""How good the model is: as fitted on rows it has not seen, and trained anew by folds."""
+"""How good the model is: as fitted on rows it has not seen, and retrained by folds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hybridmix.tasks.trials import Contender, Trial
 
 
 def quality_section(findings: Findings) -> str:
-    """Show scores, next to those of other models where these could be trained."""
+    """Show scores, with those of other models where these could be trained."""
     parts = [paragraph(findings.subject.provenance.sentence)]
     if findings.remark:
         parts.append(note(findings.remark))
@@ -100,13 +100,13 @@ def _folds_sentence(subject: Subject, trial: Trial) -> str:
     kind = "labelled row" if subject.has_classes else "row"
     return (
         f"{count(len(trial.rows), kind)} were held out, each once, in "
-        f"{count(trial.n_folds, 'fold')}{shares}. All models were trained anew on the "
+        f"{count(trial.n_folds, 'fold')}{shares}. All models were trained on the "
         "other folds, this one with its own options."
     )
 
 
 def _exceptions(subject: Subject, trial: Trial) -> list[str]:
-    """Say in what the folds differ from what one would expect."""
+    """Say how the folds differ from what one would expect."""
     n_single = int(np.sum(subject.class_counts == 1)) if subject.has_classes else 0
     found = {
         "Rows without a label are in every training set of this model.": (
@@ -116,14 +116,14 @@ def _exceptions(subject: Subject, trial: Trial) -> list[str]:
             trial.n_used < subject.n_rows
         ),
         f"There are fewer folds than the {subject.n_folds} asked for, since no class "
-        "has as many rows.": trial.n_folds < subject.n_folds,
-        f"{count(n_single, 'class', 'classes')} of a single row cannot be held out.": (
+        "has that many rows.": trial.n_folds < subject.n_folds,
+        f"{count(n_single, 'class', 'classes')} with a single row cannot be held out.": (
             n_single > 0
         ),
         "The settings were chosen by a search that saw all rows, so the figures are a "
         "little too good.": subject.given is not subject.model,
-        "The model was trained on from another one, which has seen all rows; in the "
-        "folds it starts by k-means instead.": hasattr(subject.model.init, "fit"),
+        "Training went on from another model, which has seen all rows; in the folds it "
+        "starts from k-means instead.": hasattr(subject.model.init, "fit"),
     }
     return [sentence for sentence, applies in found.items() if applies]
 
@@ -131,7 +131,7 @@ def _exceptions(subject: Subject, trial: Trial) -> list[str]:
 def _baseline_sentence(subject: Subject) -> str:
     if not subject.has_classes:
         return (
-            "The other model takes the columns to be independent: a normal distribution "
+            "The other model assumes independent columns: a normal distribution "
             "for each real one, and frequencies for the categories of the others."
         )
     return (

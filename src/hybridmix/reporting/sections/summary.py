@@ -7,9 +7,6 @@ from typing import Any
 import numpy as np
 
 from hybridmix.data.fingerprint import Origin
-from hybridmix.estimators import MixtureImputer, MixtureOutlierDetector
-from hybridmix.estimators.base import FittedMixture
-from hybridmix.estimators.joint import MixtureClassifier
 from hybridmix.reporting.findings import Findings
 from hybridmix.reporting.markup import (
     code,
@@ -28,13 +25,6 @@ from hybridmix.reporting.wording import (
     short_name,
 )
 from hybridmix.tasks.trials import Trial
-
-_KINDS = {
-    MixtureClassifier: "models each class by a mixture density",
-    MixtureImputer: "fills the holes of a table from a mixture density",
-    MixtureOutlierDetector: "flags rows that a mixture density finds improbable",
-    FittedMixture: "models the density of the rows by a mixture",
-}
 
 
 def summary_section(findings: Findings) -> str:
@@ -58,7 +48,6 @@ def _option_text(model: Any) -> str:
 def _model_sentence(subject: Subject) -> str:
     model = subject.model
     name = type(model).__name__
-    does = next(text for kind, text in _KINDS.items() if isinstance(model, kind))
     n_components = int(np.sum(model.n_components_))
     parts = [count(n_components, "component")]
     if subject.has_classes:
@@ -66,7 +55,7 @@ def _model_sentence(subject: Subject) -> str:
     if subject.schema.real:
         parts.append(f"with covariances of type {model.covariance_type}")
     size = count(model.model_.n_parameters, "free parameter")
-    return f"{name} {does}. This one has {' '.join(parts)}, and {size} in all."
+    return f"{name} {model.purpose}. This one has {' '.join(parts)}, and {size} in all."
 
 
 def _figures(findings: Findings) -> list[tuple[str, str]]:

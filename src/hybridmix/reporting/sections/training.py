@@ -28,7 +28,7 @@ _MAX_SETTINGS = 10
 
 
 def training_section(findings: Findings) -> str:
-    """Draw the traces of training, and what a choice was made by."""
+    """Draw the traces of training, and the scores behind its choices."""
     subject = findings.subject
     traces = _traces(subject.model)
     if not hasattr(subject.model, "trace_"):
@@ -60,22 +60,27 @@ def _ending(model: Any) -> str:
 
 
 def _traces(model: Any) -> dict[str, dict[str, FloatArray]]:
-    """Return the traces that belong into one picture, by its title."""
+    """Return the traces that share a picture, by its title."""
     history = getattr(model, "history_", {"value": getattr(model, "trace_", [])})
     history = {name: trace for name, trace in history.items() if len(trace) > 1}
     if "value" not in history:
         return {}
     pictures = {"Objective, mean per row": {"objective": history["value"]}}
-    terms = [name for name in _TERMS if name in history]
-    if len(terms) > 1:
-        for name in terms:
-            pictures[f"Its {name} term"] = {name: history[name]}
+    pictures |= _term_traces(history)
     errors = {
         name.replace("_", " "): history[name] for name in _ERRORS if name in history
     }
     if errors:
         pictures["Share of wrong predictions"] = errors
     return pictures
+
+
+def _term_traces(history: dict[str, FloatArray]) -> dict[str, dict[str, FloatArray]]:
+    """Return the traces of the terms of an objective, if it has more than one."""
+    terms = [name for name in _TERMS if name in history]
+    if len(terms) < 2:
+        return {}
+    return {f"Its {name} term": {name: history[name]} for name in terms}
 
 
 def _trace_figure(title: str, traces: dict[str, FloatArray]) -> str:

@@ -1,0 +1,50 @@
+"""Statistics of mixtures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hybridmix._typing import FloatArray, IntArray
+from hybridmix.families.base import Statistics
+
+
+@dataclass
+class MixtureStatistics:
+    """What an M-step or a gradient needs to know of the rows.
+
+    Attributes
+    ----------
+    counts : ndarray of shape (J,)
+        Sums of the signed weights of the components.
+    positive : ndarray of shape (J,)
+        Of these, the part of the rows that speak for the component.
+    components : Statistics
+        Of the family.
+    """
+
+    counts: FloatArray
+    positive: FloatArray
+    components: Statistics
+
+    def add(self, other: MixtureStatistics, part: slice = slice(None)) -> None:
+        """Add statistics that concern a run of the components."""
+        self.counts[part] += other.counts
+        self.positive[part] += other.positive
+        self.components.add(other.components, part)
+
+
+def positive_counts(
+    counts: FloatArray, spread: FloatArray, weights: FloatArray, class_of: IntArray
+) -> FloatArray:
+    """Sum the weights (J, n) of components over rows that speak for them, (J,).
+
+    Posteriors are positive: where all weights of a class have one sign, its counts tell.
+    """
+    has_both = (weights.min(axis=1) < 0.0) & (weights.max(axis=1) > 0.0)
+    positive = np.maximum(counts, 0.0)
+    if has_both.any():
+        mixed = has_both[class_of]
+        positive[mixed] = np.maximum(spread[mixed], 0.0).sum(axis=1)
+    return positive

@@ -1,0 +1,168 @@
+"""scikit-learn's own checks, on every estimator with every kind of option.
+
+``python tests/all_sklearn_checks.py`` runs all checks on all configurations, which takes
+about five minutes, and prints those that fail. ``--only subspace`` runs those whose
+description holds a word. ``test_sklearn_checks.py`` runs a part of them.
+"""
+
+import argparse
+import itertools
+import sys
+import warnings
+
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import check_estimator
+
+from hybridmix import (
+    HybridMixtureClassifier,
+    HybridMixtureClassifierCV,
+    MixtureDensity,
+    MixtureImputer,
+    MixtureOutlierDetector,
+)
+from hybridmix.training.covariances import COVARIANCE_TYPES
+from hybridmix.training.discriminative import LOSSES, OBJECTIVES, SOLVERS
+
+# The tables of the checks are so small that classes have fewer rows than components.
+EXPECTED_WARNINGS = (
+    ".*fewer than the.*components asked for",
+    "The least populated class in y has only 1 members",
+)
+# scikit-learn expects the same of CalibratedClassifierCV and of its early stopping.
+_DEALT_OUT = (
+    "rows that are repeated are held out one by one, but a row of weight two as a whole"
+)
+
+
+def expected_failures(estimator):
+    """Return the checks that an estimator cannot pass, with the reasons."""
+    if isinstance(estimator, HybridMixtureClassifier) and (
+        estimator.calibrate or estimator.validation_fraction
+    ):
+        return {"check_sample_weight_equivalence_on_dense_data": _DEALT_OUT}
+    return {}
+
+
+def classifiers():
+    """Return every covariance type with every objective and solver."""
+    return [
+        HybridMixtureClassifier(
+            objective, covariance_type=name, solver=solver, n_steps=5, random_state=0
+        )
+        for name, objective, solver in itertools.product(
+            COVARIANCE_TYPES, OBJECTIVES, SOLVERS
+        )
+        # The likelihood is maximised by EM, whatever the solver.
+        if objective != "likelihood" or solver == "lbfgs"
+    ]
+
+
+def variants():
+    """Return classifiers with further options, for every covariance type."""
+    options = (
+        {"n_components": 2},
+        {"calibrate": True},
+        {"validation_fraction": 0.3},
+    )
+    return [
+        HybridMixtureClassifier(
+            covariance_type=name, n_steps=5, random_state=0, **further
+        )
+        for name, further in itertools.product(COVARIANCE_TYPES, options)
+    ]
+
+
+def others():
+    """Return the other estimators, for every covariance type."""
+    kinds = (
+        MixtureDensity(),
+        MixtureDensity(2),
+        MixtureImputer(),
+        MixtureImputer(n_draws=2),
+        MixtureOutlierDetector(),
+        MixtureOutlierDetector(contamination=0.1),
+    )
+    return [
+        clone(kind).set_params(covariance_type=name, random_state=0)
+        for name, kind in itertools.product(COVARIANCE_TYPES, kinds)
+    ]
+
+
+def special_cases():
+    """Return options that have no meaning for most covariance types or objectives."""
+    losses = [HybridMixtureClassifier(loss=loss, n_steps=5) for loss in LOSSES]
+    margins = [
+        HybridMixtureClassifier("margin", loss=loss, n_steps=5)
+        for loss in LOSSES
+        if loss != "log"
+    ]
+    subspaces = [
+        HybridMixtureClassifier(covariance_type="subspace", n_steps=5, **further)
+        for further in ({"refine_subspace": True}, {"noise": "columns"}, {"n_factors": 2})
+    ]
+    densities = [
+        MixtureDensity(2, covariance_type="subspace", random_state=0, **further)
+        for further in ({"n_factors": 1}, {"n_factors": 0.9, "noise": "columns"})
+    ]
+    return [*losses, *margins, *subspaces, *densities, *searches()]
+
+
+def searches():
+    """Return two small searches."""
+    return [
+        HybridMixtureClassifierCV(
+            n_components=[1], covariance_type=["diag"], tradeoff=[0, 3], cv=2
+        ).set_params(random_state=0),
+        HybridMixtureClassifierCV(
+            HybridMixtureClassifier(n_steps=5),
+            n_components=[1, 2],
+            covariance_type=["full", "subspace"],
+            tradeoff=[0, 3],
+            cv=2,
+            random_state=0,
+        ),
+    ]
+
+
+def run(estimators):
+    """Run all checks; print the failures and return the numbers of each status."""
+    counts = dict.fromkeys(("passed", "xfail", "skipped", "failed"), 0)
+    for estimator in estimators:
+        results = check_estimator(
+            estimator,
+            expected_failed_checks=expected_failures(estimator),
+            on_skip=None,
+            on_fail=None,
+        )
+        for result in results:
+            counts[result["status"]] += 1
+            if result["status"] == "failed":
+                error = " ".join(str(result["exception"]).split())
+                print(f"{described(estimator)}: {result['check_name']}: {error[:300]}")
+    return counts
+
+
+def described(estimator):
+    """Return an estimator in one line."""
+    return " ".join(repr(estimator).split())
+
+
+def main():
+    """Run all checks, or those of some configurations."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", metavar="WORD")
+    only = parser.parse_args().only
+    everything = [*classifiers(), *variants(), *others(), *special_cases()]
+    chosen = [estimator for estimator in everything if only in described(estimator)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for message in EXPECTED_WARNINGS:
+            warnings.filterwarnings("ignore", message)
+        counts = run(chosen)
+    listed = ", ".join(f"{number} {status}" for status, number in counts.items())
+    print(f"{len(chosen)} configurations, {sum(counts.values())} checks: {listed}")
+    return int(counts["failed"] > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
