@@ -20,7 +20,7 @@ from hybridmix.cli.writing import Write, writing
 from hybridmix.data import UNLABELLED
 from hybridmix.data.fingerprint import Fingerprint, Origin, Overlap
 from hybridmix.metrics import RankCounts, ScoreSums
-from hybridmix.models.typicality import LOG_RARE
+from hybridmix.models.typicality import outlier_level
 from hybridmix.tasks import Provenance, looked_up, task_of
 
 Columns = dict[str, Column]
@@ -157,7 +157,7 @@ def level_of(
         return float(ordered[n_flagged])
     if threshold is not None:
         return float(np.log(threshold)) if threshold > 0 else -np.inf
-    return float(getattr(estimator, "offset_", LOG_RARE))
+    return outlier_level(estimator)
 
 
 def write_flags(

@@ -17,6 +17,11 @@ _ROUNDING = 1e-9
 _LOG_NEVER = float(np.log(np.finfo(np.float64).tiny))
 
 
+def outlier_level(estimator: object) -> float:
+    """Return the typicality below which rows are outliers: a detector has its own."""
+    return float(getattr(estimator, "offset_", LOG_RARE))
+
+
 def log_tail_probability(model: Mixture, prepared: Prepared) -> FloatArray:
     r"""Return logs of the probabilities that a mixture produces no denser rows.
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from hybridmix._typing import FloatArray
-from hybridmix.models.typicality import LOG_RARE
+from hybridmix.models.typicality import outlier_level
 from hybridmix.plots.axes import new_axes
 from hybridmix.plots.drawing import PALETTE
 
@@ -81,7 +81,7 @@ class OutlierScoresDisplay:
                 "estimators of hybridmix do."
             )
         if threshold is None:
-            threshold = getattr(estimator, "offset_", LOG_RARE)
+            threshold = outlier_level(estimator)
         return cls(estimator.typicality(X), threshold).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> Self:

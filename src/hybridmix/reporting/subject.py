@@ -15,7 +15,7 @@ from hybridmix.data.columns import Columns, as_frame, is_missing
 from hybridmix.data.fingerprint import UNSEEN, Origin, Overlap
 from hybridmix.data.labels import as_labels
 from hybridmix.estimators.base import FittedMixture
-from hybridmix.models.typicality import LOG_RARE
+from hybridmix.models.typicality import outlier_level
 from hybridmix.reporting.markup import NONE, number
 from hybridmix.tasks import Provenance, Task, looked_up, task_of
 from hybridmix.tasks.base import quiet
@@ -225,7 +225,7 @@ class Subject:
     @property
     def threshold(self) -> float:
         """Rows of a lower typicality are called outliers."""
-        return float(getattr(self.model, "offset_", LOG_RARE))
+        return outlier_level(self.model)
 
     def part(self, rows: IntArray) -> Any:
         """Return some rows, as a table of the kind that was given."""
