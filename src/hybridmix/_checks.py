@@ -20,8 +20,8 @@ def check_number(
     if (
         not isinstance(value, kind)
         or isinstance(value, bool)
-        or not (least <= float(value) <= most)
-        or np.isinf(float(value))
+        or not (least <= _as_float(value) <= most)
+        or np.isinf(_as_float(value))
     ):
         expected = "a whole number" if whole else "a finite number"
         upper = "" if most == np.inf else f" and at most {most:g}"
@@ -29,6 +29,14 @@ def check_number(
             f"{name}={value!r} is not valid: it must be {expected} of at least "
             f"{least:g}{upper}."
         )
+
+
+def _as_float(value: Real) -> float:
+    """Return a number as a float; whole numbers beyond all floats are infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf
 
 
 def check_word(name: str, value: object, words: Iterable[str], hint: str = "") -> None:

@@ -358,7 +358,10 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
 def _check_classes(dataset: Dataset, names: list[str]) -> None:
     absent = np.flatnonzero(dataset.class_weights(len(names)) == 0.0)
     if len(absent):
-        raise ValueError(f"{names[absent[0]]} has no row of positive weight.")
+        raise ValueError(
+            f"{names[absent[0]]} has no row of positive weight, or of more than 1e-30 of "
+            "the largest weight."
+        )
 
 
 def _class_prior(given: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import OutlierMixin, clone
 from sklearn.utils import _safe_indexing, indexable
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from hybridmix._checks import check_number, check_word
 from hybridmix._registered import registered
@@ -135,8 +135,14 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
             return self
         [X] = indexable(X)
         is_anomaly = self._check_anomalies(y)
+        check_consistent_length(X, is_anomaly)
         normal = np.flatnonzero(~is_anomaly)
         weights = read_weights(sample_weight, len(is_anomaly))
+        if weights is not None and len(set(is_anomaly[weights > 0.0].tolist())) < 2:
+            raise ValueError(
+                "The anomalies or the other rows have no weight, or less than 1e-30 of "
+                "the largest weight: the threshold needs some of both."
+            )
         scores = self._cross_validated_scores(X, is_anomaly, weights)
         fitted, _, attributes = self._fit_density(
             _safe_indexing(X, normal),

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # Doubling more often than this leaves the model where it is, in double precision.
 _MOST_DOUBLINGS = 60
+# So does more damping than this, of proportions next to nothing.
+_MOST_DAMPING = 1e200
 
 
 def damped_mixture(
@@ -74,7 +76,10 @@ def _damped_proportions(
 def _damped_logs(logs: FloatArray, counts: FloatArray, factor: float) -> FloatArray:
     shares = np.exp(logs)
     # The smallest damping that leaves no share negative, and no less than one row.
-    damping = factor * max(1.0, 2.0 * float(np.max(-counts / shares)))
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        damping = factor * max(1.0, 2.0 * float(np.nanmax(-counts / shares)))
+    if damping > _MOST_DAMPING:
+        return logs
     mixed = counts + damping * shares
     return np.log(mixed / mixed.sum())
 

@@ -74,10 +74,11 @@ class Structure:
 def _check_n_factors(n_factors: object) -> None:
     if isinstance(n_factors, str) and n_factors == "auto":
         return
-    is_number = isinstance(n_factors, Real) and not isinstance(n_factors, bool)
-    number = float(n_factors) if is_number else 0.0  # type: ignore[arg-type]
-    is_share = 0.0 < number < 1.0
-    if not is_share and not (isinstance(n_factors, Integral) and number >= 1.0):
+    if isinstance(n_factors, Integral) and not isinstance(n_factors, bool):
+        is_possible = int(n_factors) >= 1
+    else:
+        is_possible = isinstance(n_factors, Real) and 0.0 < float(n_factors) < 1.0
+    if not is_possible:
         raise ValueError(
             f"n_factors={n_factors!r} is neither a whole number of at least 1 nor a "
             "share of the variance between 0 and 1, nor 'auto'."
