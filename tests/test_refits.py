@@ -304,7 +304,7 @@ def test_failure_inside_training(kind, place, error, monkeypatch, tmp_path):
         ("classifier", {"calibrate": True}, "estimators.classifier.model_attributes"),
         ("detector", {"threshold": "f1", "cv": 2}, "estimators.outlier._safe_indexing"),
         ("search", {}, "estimators.search.tabulated"),
-        ("search", {}, "estimators.search.best_setting"),
+        ("search", {}, "estimators.search.best_index"),
     ],
 )
 def test_failure_after_a_part_is_done(

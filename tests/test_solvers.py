@@ -10,7 +10,6 @@ from helpers import families, make_dataset, make_problem, make_rows, partly_labe
 from hybridmix import MixtureDensity
 from hybridmix._parallel import workers
 from hybridmix.data import Rows
-from hybridmix.exceptions import UnsupportedError
 from hybridmix.families import DiagonalGaussian, FullGaussian, VariancePrior
 from hybridmix.models import Mixture, class_posterior
 from hybridmix.models.coordinates import MixtureCoordinates
@@ -92,7 +91,7 @@ def test_em_refuses_signed_objectives():
 
     problem, start = make_problem("diag")
     problem.objective = Signed()
-    with pytest.raises(UnsupportedError, match="maximum of Signed, whose weights"):
+    with pytest.raises(ValueError, match="cannot maximise Signed: its weights"):
         ExpectationMaximisation().solve(problem, start)
 
 

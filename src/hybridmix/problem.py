@@ -143,7 +143,7 @@ class Problem:
 
         def add_chunk(number: int, total: Assessment[S]) -> None:
             label = self._label_of[number]
-            if classes is None or classes[label]:
+            if classes is None or (label != UNLABELLED and classes[label]):
                 self._add_chunk(number, views[label], total)
 
         return self._rows.sum(add_chunk, lambda: self._nothing(model))

@@ -46,6 +46,7 @@ class FittedMixture(BaseEstimator):
     schema_: Schema
     model_: Mixture
     fingerprint_: Fingerprint
+    interrupted_: bool
     # What the estimator does, to follow its name in a sentence, as reports have it.
     purpose: ClassVar[str] = "models the density of the rows by a mixture"
     # What a fitted estimator has in any case, for files and checks.

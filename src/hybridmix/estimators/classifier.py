@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -120,11 +120,12 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
         mark. Labels that are only -1 and 1 are taken for two classes, with a warning.
     unlabelled_weight : float or "auto", default="auto"
         What an unlabelled row counts, compared with a labelled one. "auto" is the best on
-        held-out labels among: a weight with which all unlabelled rows together count at
-        most as much as all labelled ones; a tenth of it; and 0. Three folds of EM tell.
+        held-out labels, by three folds of EM, among: a weight with which all unlabelled
+        rows together count at most as much as all labelled ones; a tenth of it; and 0.
     categorical_features : list of int or str, or mask, default=None
         Categorical columns, besides those of type category, object, string or bool.
-    init : {"kmeans", "k-means++"} or HybridMixtureClassifier, default="kmeans"
+    init : {"kmeans", "k-means++"}, HybridMixtureClassifier or \
+            HybridMixtureClassifierCV, default="kmeans"
         Where EM begins: k-means within each class, k-means++ centres, or a fitted model.
         The discriminative objectives go on from a fitted model without EM. Its numbers
         of components and its subspace are kept.
@@ -162,6 +163,8 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
     converged_ : bool
         Whether the last solver met its tolerance, or was stopped by validation rows,
         before its largest number of iterations.
+    interrupted_ : bool
+        Whether the user ended training (Ctrl-C) before it was done.
     n_iter_ : int
         Iterations of the last solver; with EM class by class, the most of any class.
     trace_ : ndarray
@@ -241,9 +244,12 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
         -------
         self : HybridMixtureClassifier
         """
-        discrimination = self._discrimination()
-        structure, estimation = self._structure(), self._estimation()
-        self._check_start(y)
+        options = self._check_options()
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is "
+                "None."
+            )
         read = self._learn_table(X, sample_weight)
         schema = read.table.schema
         classes, labels = encode_labels(y, self.unlabelled)
@@ -251,14 +257,10 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
         dataset = Dataset.arrange(read.table, labels, read.weights)
         names = [f"The class {label!r}" for label in classes.tolist()]
         _check_classes(dataset, names)
-        options = ClassifierOptions(
-            structure,
-            estimation,
-            discrimination,
-            self._components_of(classes),
-            _class_prior(self.class_prior),
-            self.unlabelled_weight,
-            bool(self.calibrate),
+        options = replace(
+            options,
+            n_components=self._components_of(classes),
+            class_prior=_class_prior(self.class_prior),
         )
         validation = self._validation_rows(
             schema, classes, read.attributes, (X_val, y_val, sample_weight_val)
@@ -306,18 +308,26 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
             bool(self.refine_subspace),
         )
 
-    def _check_start(self, y: Any) -> None:
+    def _check_options(self) -> ClassifierOptions:
+        """Refuse options that make no sense, as far as that shows without rows."""
         self._check_init()
         if not isinstance(self.init, str | MixtureClassifier):
             raise ValueError(
-                "init must be a method or a fitted HybridMixtureClassifier; centres do "
-                "not say which class they belong to."
+                "init must be a method, a fitted HybridMixtureClassifier or a fitted "
+                "search; centres do not say which class they belong to."
             )
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is "
-                "None."
-            )
+        wanted: Any = self.n_components
+        for one in wanted.values() if isinstance(wanted, Mapping) else [wanted]:
+            component_range(one)
+        return ClassifierOptions(
+            self._structure(),
+            self._estimation(),
+            self._discrimination(),
+            [],
+            self.class_prior if isinstance(self.class_prior, str) else "empirical",
+            self.unlabelled_weight,
+            bool(self.calibrate),
+        )
 
     def _components_of(self, classes: np.ndarray) -> list[list[int]]:
         """Return the numbers of components to try for each class."""

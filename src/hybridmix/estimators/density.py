@@ -104,6 +104,8 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
         The criterion for each number of components that was tried.
     converged_ : bool
         Whether EM met its tolerance.
+    interrupted_ : bool
+        Whether the user ended training (Ctrl-C) before it was done.
     n_iter_ : int
         EM iterations of the best start.
     trace_ : ndarray

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -13,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from hybridmix._checks import check_word
+from hybridmix._checks import check_number, check_word
 from hybridmix._parallel import workers
 from hybridmix._typing import FloatArray
 from hybridmix.data import Dataset, Schema, Table
@@ -28,7 +27,7 @@ from hybridmix.training.classes import Estimation, component_range
 from hybridmix.training.covariances import COVARIANCE_TYPES
 from hybridmix.training.density import DensityTraining
 from hybridmix.training.families import Structure
-from hybridmix.training.record import INTERRUPTED, Fitted
+from hybridmix.training.record import Fitted
 from hybridmix.training.starts import METHODS
 
 
@@ -90,8 +89,12 @@ class MixtureEstimator(FittedMixture):
         return Estimation(self.n_init, self.max_iter, self.tol)
 
     def _check_init(self) -> None:
-        """Refuse starts and seeds that are none."""
+        """Refuse starts, seeds and numbers of threads that make no sense."""
         check_random_state(self.random_state)
+        if self.n_jobs is not None:
+            check_number("n_jobs", self.n_jobs, -np.inf, whole=True)
+            if self.n_jobs == 0:
+                raise ValueError("n_jobs=0 is not valid: use None, -1 or at least 1.")
         if isinstance(self.init, str):
             hint = " It may also be an array of centres or a fitted estimator."
             check_word("init", self.init, METHODS, hint)
@@ -161,21 +164,14 @@ class MixtureEstimator(FittedMixture):
         return replace(model, components=model.components.affine(scale, shift))
 
 
-@contextmanager
-def ending_at_interrupts() -> Iterator[None]:
-    """Raise KeyboardInterrupt when a fit within has been interrupted.
+def end_if_interrupted(model: FittedMixture) -> None:
+    """Raise KeyboardInterrupt if the user has interrupted a fit.
 
-    By itself, such a fit warns and returns its best model so far: the next ones would go
-    on as if nothing had happened.
+    By itself, such a fit warns and keeps its best model so far: the next ones would go on
+    as if nothing had happened.
     """
-    with warnings.catch_warnings():
-        warnings.filterwarnings("error", INTERRUPTED, ConvergenceWarning)
-        try:
-            yield
-        except ConvergenceWarning as warning:
-            if str(warning) != INTERRUPTED:
-                raise
-            raise KeyboardInterrupt from None
+    if model.interrupted_:
+        raise KeyboardInterrupt
 
 
 def warn_of(messages: list[str]) -> None:
@@ -191,6 +187,7 @@ def model_attributes(fitted: Fitted, covariance_type: str) -> dict[str, Any]:
         "schema_": schema,
         "model_": model,
         "converged_": fitted.converged,
+        "interrupted_": fitted.interrupted,
         "n_iter_": fitted.n_iter,
         **component_attributes(model, schema, covariance_type),
     }

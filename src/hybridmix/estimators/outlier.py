@@ -8,7 +8,7 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import OutlierMixin, clone
+from sklearn.base import OutlierMixin
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
@@ -19,7 +19,7 @@ from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data.weights import read_weights
 from hybridmix.estimators.options import (
     MixtureEstimator,
-    ending_at_interrupts,
+    end_if_interrupted,
     warn_of,
 )
 from hybridmix.models.typicality import LOG_RARE
@@ -84,8 +84,8 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
     roc_curve_ : dict of ndarray
         ``fpr``, ``tpr`` and ``thresholds`` of the same scores.
     n_components_, mixing_, means_, covariances_, loading_, noise_variances_, \
-    category_probabilities_, categories_, bic_, converged_, n_iter_, trace_, \
-    n_features_in_, feature_names_in_
+    category_probabilities_, categories_, bic_, converged_, interrupted_, n_iter_, \
+    trace_, n_features_in_, feature_names_in_
         As in `MixtureDensity`.
 
     Examples
@@ -242,12 +242,14 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
         scores = np.empty(len(is_anomaly))
         for train, test in folds.split(np.zeros((len(is_anomaly), 1)), is_anomaly):
             normal = train[~is_anomaly[train]]
-            detector = clone(self).set_params(threshold="contamination")
-            with ending_at_interrupts():
-                detector.fit(
-                    _safe_indexing(X, normal),
-                    sample_weight=None if weights is None else weights[normal],
-                )
+            # A clone would lose the fit of a model that is given as init.
+            detector = copy(self).set_params(threshold="contamination")
+            detector._publish({})
+            detector.fit(
+                _safe_indexing(X, normal),
+                sample_weight=None if weights is None else weights[normal],
+            )
+            end_if_interrupted(detector)
             scores[test] = detector.score_samples(_safe_indexing(X, test))
         return scores
 

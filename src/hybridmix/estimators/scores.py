@@ -16,13 +16,13 @@ from sklearn.exceptions import ConvergenceWarning
 from hybridmix._typing import FloatArray
 from hybridmix.data import encode_labels
 from hybridmix.estimators.classifier import HybridMixtureClassifier
-from hybridmix.estimators.options import ending_at_interrupts
+from hybridmix.estimators.options import end_if_interrupted
 from hybridmix.progress import announce, listening
 from hybridmix.training.search import (
     Results,
     Score,
     Setting,
-    best_setting,
+    best_index,
     bundles,
     path_to,
 )
@@ -95,7 +95,7 @@ class SettingScores:
         self, label: Any, classes: list[Any], candidates: list[Any]
     ) -> list[Setting]:
         """Return the best setting with other numbers of components of one class."""
-        best = best_setting(self._results)
+        best, _ = self._results[best_index(self._results)]
         present = best["n_components"]
         if isinstance(present, int | np.integer):
             present = dict.fromkeys(classes, int(present))
@@ -145,11 +145,15 @@ def models_along(
 ) -> Iterator[tuple[Setting, HybridMixtureClassifier, float]]:
     """Train all settings of a bundle; yield setting, model and seconds.
 
-    The paths begin with the same EM, and each model goes on from the one before it.
+    The paths begin with the same EM, and each model goes on from the one before it. A
+    model whose training the user has interrupted is the last one.
     """
     began = time.perf_counter()
     start = clone(template).set_params(**paths[0][0])
     start.set_params(objective="likelihood", calibrate=False).fit(X, y, weights)
+    if start.interrupted_:
+        yield paths[0][0], start, time.perf_counter() - began
+        return
     template = clone(template).set_params(unlabelled_weight=start.unlabelled_weight_)
     for path in paths:
         before = start
@@ -158,7 +162,10 @@ def models_along(
             model = clone(template).set_params(**params, objective=objective)
             before = model.set_params(init=before).fit(X, y, weights)
             model.set_params(init=template.init)
+            model.bic_ = start.bic_
             yield params, model, time.perf_counter() - began
+            if model.interrupted_:
+                return
             began = time.perf_counter()
 
 
@@ -172,11 +179,11 @@ def _score_bundle(
     with listening(None), warnings.catch_warnings():
         # Settings that do not suit the table show in their scores.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        with ending_at_interrupts():
-            for _, model, seconds in models_along(
-                template, paths, fold.X, fold.y, fold.weights
-            ):
-                began = time.perf_counter()
-                score = float(scorer(model, fold.X_held, fold.y_held))
-                scores.append(Score(score, seconds, time.perf_counter() - began))
+        for _, model, seconds in models_along(
+            template, paths, fold.X, fold.y, fold.weights
+        ):
+            end_if_interrupted(model)
+            began = time.perf_counter()
+            score = float(scorer(model, fold.X_held, fold.y_held))
+            scores.append(Score(score, seconds, time.perf_counter() - began))
     return scores

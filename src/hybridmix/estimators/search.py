@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from hybridmix._checks import check_number
+from hybridmix._checks import check_number, check_word
 from hybridmix._registered import registered
 from hybridmix._require import require_instance
 from hybridmix.data import UNLABELLED, encode_labels
@@ -26,10 +26,11 @@ from hybridmix.estimators.classifier import HybridMixtureClassifier
 from hybridmix.estimators.joint import MixtureClassifier
 from hybridmix.estimators.scores import Fold, SettingScores, models_along
 from hybridmix.progress import printing
+from hybridmix.training.covariances import COVARIANCE_TYPES
 from hybridmix.training.search import (
     SEARCHED,
     Results,
-    best_setting,
+    best_index,
     path_to,
     settings_of,
     tabulated,
@@ -81,7 +82,7 @@ class HybridMixtureClassifierCV(MixtureClassifier):
     random_state : int, RandomState or None, default=None
         Seed of the models and of the holes.
     verbose : int, default=0
-        Show a progress bar if positive.
+        Print progress if positive.
 
     Attributes
     ----------
@@ -167,26 +168,28 @@ class HybridMixtureClassifierCV(MixtureClassifier):
         if isinstance(self.scoring, list | tuple | dict | set):
             raise ValueError("scoring must be a single score, to choose by.")
         scorer = check_scoring(template, self.scoring)
+        settings = settings_of(candidates)
+        for setting in settings:
+            clone(template).set_params(**setting)._check_options()
         read_training_table(self, X)
         [X] = indexable(X)
         folds = self._folds(X, y, sample_weight, groups, template)
         results: Results = []
         with printing(self.verbose):
             scores = SettingScores(template, folds, scorer, self.n_jobs, results)
-            interrupted = scores.run(settings_of(candidates))
+            interrupted = scores.run(settings)
             if self.per_class and not interrupted:
                 interrupted = scores.run_by_class(candidates)
-            best = best_setting(results)
-            path = path_to(best, candidates["tradeoff"])
+            best = best_index(results)
+            path = path_to(results[best][0], candidates["tradeoff"])
             *_, (_, model, _) = models_along(template, [path], X, y, sample_weight)
         table = tabulated(results)
-        best_index = int(table["rank_test_score"].argmin())
         self._publish(
             {
                 "best_estimator_": model,
-                "best_params_": results[best_index][0],
-                "best_score_": float(table["mean_test_score"][best_index]),
-                "best_index_": best_index,
+                "best_params_": results[best][0],
+                "best_score_": float(table["mean_test_score"][best]),
+                "best_index_": best,
                 "cv_results_": table,
                 "scorer_": scorer,
                 "n_splits_": len(folds),
@@ -199,6 +202,12 @@ class HybridMixtureClassifierCV(MixtureClassifier):
                 stacklevel=2,
             )
         return self
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the score of the best model, by the scorer of the search."""
+        check_is_fitted(self)
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return float(self.scorer_(self.best_estimator_, X, y, **weights))
 
     def __getattr__(self, name: str) -> Any:
         """Look for learned attributes in the best model."""
@@ -243,8 +252,8 @@ class HybridMixtureClassifierCV(MixtureClassifier):
             candidates[name] = [given] if is_single else list(given)
             if not candidates[name]:
                 raise ValueError(f"{name} is empty: there is nothing to choose from.")
-        for value in candidates["tradeoff"]:
-            check_number("tradeoff", value, 0.0)
+        for value in candidates["covariance_type"]:
+            check_word("covariance_type", value, COVARIANCE_TYPES)
         check_number("missing_rate", self.missing_rate, 0.0, 0.99)
         return candidates
 

@@ -332,4 +332,4 @@ _NO_DAMPED_STEPS = "Add `expected_statistics` and `proper`, or use another solve
 
 def overrides(owner: object, base: type, name: str) -> bool:
     """Return whether an object has a method of its own in place of that of a base."""
-    return getattr(type(owner), name) is not getattr(base, name)
+    return getattr(type(owner), name, None) is not getattr(base, name, None)

@@ -16,6 +16,7 @@ import numpy as np
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import Rows
 from hybridmix.exceptions import UnsupportedError
+from hybridmix.families.base import overrides
 
 P = TypeVar("P")  # prepared rows
 S = TypeVar("S", bound="ModelStatistics")
@@ -110,7 +111,7 @@ class Model(ABC, Generic[P, S]):
 
     def offers(self, capability: str) -> bool:
         """Return whether an optional method of this name can be called."""
-        return getattr(type(self), capability) is not getattr(Model, capability)
+        return overrides(self, Model, capability)
 
     # Optional: objectives that look at no rivals evaluate one class at a time ----------
 

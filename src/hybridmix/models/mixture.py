@@ -31,6 +31,15 @@ from hybridmix.models.statistics import MixtureStatistics, positive_counts
 
 # A component with less than this share of its rows has died.
 _DEAD_SHARE = 1e-8
+# What the methods of a mixture need of its family.
+_NEEDED_OF_FAMILY = {
+    "coordinates": ("coordinates",),
+    "damped": ("expected_statistics", "proper"),
+    "marginal": ("marginal",),
+    "impute": ("impute",),
+    "draw": ("draw",),
+    "sample": ("sample",),
+}
 
 
 @registered
@@ -141,12 +150,11 @@ class Mixture(Model[Prepared, MixtureStatistics]):
         return self.family.log_prior(self.components)
 
     def offers(self, capability: str) -> bool:
-        """Return whether the family offers what a method of this name needs."""
-        needed = {
-            "coordinates": ("coordinates",),
-            "damped": ("expected_statistics", "proper"),
-        }
-        return all(map(self.family.offers, needed.get(capability, ())))
+        """Return whether a method of this name can be called: some need the family's."""
+        needed = _NEEDED_OF_FAMILY.get(capability)
+        if needed is None:
+            return super().offers(capability)
+        return all(map(self.family.offers, needed))
 
     # Training -------------------------------------------------------------------------
 
@@ -224,6 +232,8 @@ class Mixture(Model[Prepared, MixtureStatistics]):
         """Start collapsed components anew, on rows that their class explains worst."""
         family, components = self.family, self.components
         log_mixing = self.log_mixing.copy()
+        # Components of one class must not start on the same rows: they would stay equal.
+        turns = dict.fromkeys(self.class_of[collapsed].tolist(), 0)
         for j in collapsed:
             label = int(self.class_of[j])
             own = self.part(label)
@@ -231,7 +241,10 @@ class Mixture(Model[Prepared, MixtureStatistics]):
             sample, weights = rows_of(label)
             explained = self.of_class(label).evaluate(self.prepare(sample)).log_joint[0]
             n_worst = max(2, sample.n_rows // size)
-            worst = np.argsort(explained, kind="stable")[:n_worst]
+            first = turns[label] * n_worst
+            turns[label] += 1
+            order = np.argsort(explained, kind="stable")
+            worst = np.roll(order, -first)[:n_worst]
             fresh = family.start(sample[worst], weights[None, worst])
             before, after = (
                 components.take(slice(0, j)),
@@ -350,9 +363,10 @@ class MixtureEvaluation(Evaluation[MixtureStatistics]):
 
 
 def joined_classes(family: Family, classes: list[Mixture], counts: FloatArray) -> Mixture:
-    """Put mixtures of one class each into one model, with equal class probabilities.
+    """Put mixtures of one class each into one model.
 
-    The counts (C,) of their rows weigh what components share.
+    Every class has the probability one, so that it is the sum of its classes; callers set
+    the class probabilities. The counts (C,) of rows weigh what components share.
     """
     sizes = [model.n_components for model in classes]
     return Mixture(

@@ -98,11 +98,9 @@ class Solver(ABC):
         """Refuse an objective or a model that the solver cannot work with."""
         name = type(self).__name__
         if problem.objective.signed and not self.takes_signed_weights:
-            raise UnsupportedError(
-                name,
-                f"a maximum of {type(problem.objective).__name__}, whose weights may be "
-                "negative",
-                "Use a gradient method.",
+            raise ValueError(
+                f"{name} cannot maximise {type(problem.objective).__name__}: its weights "
+                "may be negative. Use a gradient method."
             )
         for need in self.needs:
             if not start.offers(need):

@@ -63,13 +63,14 @@ class ExpectationMaximisation(Solver):
         model = candidate = start
         interrupted = stopped = False
         try:
-            for _ in range(self.max_iter + 1):
+            for iteration in range(self.max_iter + 1):
                 assessment = problem.assess(candidate, groups.pending_classes)
                 groups.note(assessment, candidate, self.tol)
                 history.add(assessment, candidate, groups.mean_value)
                 model = candidate
                 stopped = watch is not None and watch(model)
-                if stopped or not groups.pending.any():
+                is_last = iteration == self.max_iter
+                if stopped or is_last or not groups.pending.any():
                     break
                 candidate = groups.maximised(candidate, assessment)
                 candidate = groups.reseeded(candidate, assessment, generator)

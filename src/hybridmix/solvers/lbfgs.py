@@ -20,7 +20,6 @@ _MOST_ITERATIONS = 1
 
 
 @registered
-@registered
 @dataclass(frozen=True)
 class LimitedMemoryBFGS(Solver):
     """Maximise any objective by L-BFGS, from a model that was fitted by EM.
@@ -158,6 +157,9 @@ class _Ascent:
         gradient = point.gradient(assessment.statistics) + point.prior_gradient()
         if not self._history.traces["value"]:
             self._first = self.value = self._history.add(assessment, point.model)
+            if not np.isfinite(self._first):
+                name = type(self._problem.objective).__name__
+                raise ValueError(f"{name} is not finite at the start: {self._first}.")
         loss = self._first - self._history.value(assessment, point.model)
         self._trials[loss] = point.model, assessment
         return loss, -gradient * (self._unit / self._problem.total_weight)

@@ -166,6 +166,10 @@ class ClassTrainer:
                 fits = self._fit_pass(part, family, n_components, len(together), init)
                 for label, fit in zip(together, fits, strict=True):
                     searches[label].note(fit)
+        if any(search.interrupted for search in searches):
+            # All classes have a fit by now, and that is all the user wants to wait for.
+            for search in searches:
+                search.interrupted = True
 
     def _fit_pass(
         self,
@@ -286,12 +290,13 @@ def _possible(candidates: list[int], dataset: Dataset, name: str) -> list[int]:
 
 def component_range(n_components: object) -> list[int]:
     """Return the numbers of components to try, in ascending order."""
-    listed = [n_components] if isinstance(n_components, Integral) else n_components
-    try:
-        candidates = [int(k) for k in listed]  # type: ignore[attr-defined]
-    except (TypeError, ValueError):
-        candidates = []
-    if not candidates or min(candidates) < 1 or isinstance(n_components, bool):
+    listed: list[object] = [n_components]
+    if isinstance(n_components, Iterable) and not isinstance(n_components, str):
+        listed = list(n_components)
+    candidates = [
+        int(k) for k in listed if isinstance(k, Integral) and not isinstance(k, bool)
+    ]
+    if not candidates or len(candidates) < len(listed) or min(candidates) < 1:
         raise ValueError(
             f"n_components={n_components!r} must be a whole number of at least 1, or a "
             "range or list of such numbers to choose from."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -54,12 +55,18 @@ def fit_classifier(
     names : sequence of str
         What to call the classes in messages.
     """
-    if isinstance(init, str):
+    if isinstance(init, Mixture):
+        # Folds that start from scratch are to be like the model that goes on.
+        sizes = np.diff(init.offsets).tolist()
+        options = replace(options, n_components=[[size] for size in sizes])
+    else:
         fewest = sum(min(candidates) for candidates in options.n_components)
         check_memory(options.structure, len(schema.real), fewest)
     fraction = options.discrimination.validation_fraction
     if validation is None and fraction and not options.discrimination.is_generative:
         dataset, validation = _held_out(dataset, fraction, generator)
+    if options.calibrate and validation is None:
+        _check_folds(dataset, len(names))
     run = ClassifierRun(options, schema, dataset, init, generator, pool, names)
     weight = _chosen_weight(run, options.unlabelled_weight, dataset)
     solution, bic, messages = run.solve(dataset, validation, weight, init)
@@ -119,8 +126,6 @@ def _calibrated(
         for rest, part in dataset.folds(_CALIBRATION_FOLDS, run.generator):
             fold = run.solve(rest, None, unlabelled_weight, run.own_start)
             held.append((_finished(fold), part))
-    if not held:
-        raise ValueError("calibrate=True needs a class of two labelled rows or more.")
     return fitted_calibration(
         np.concatenate(
             [log_joint(model, part.rows, run.pool) for model, part in held], axis=1
@@ -135,6 +140,12 @@ def _finished(fold: Outcome) -> Mixture:
     if fold.solution.interrupted:
         raise KeyboardInterrupt
     return fold.solution.model
+
+
+def _check_folds(dataset: Dataset, n_classes: int) -> None:
+    n_rows = np.bincount(dataset.labelled().labels, minlength=n_classes)
+    if n_classes > 1 and n_rows.max() < 2:
+        raise ValueError("calibrate=True needs a class of two labelled rows or more.")
 
 
 def _held_out(

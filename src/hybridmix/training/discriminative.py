@@ -94,6 +94,12 @@ class Discrimination:
             raise ValueError(
                 "loss='log' is not a margin; use objective='conditional' for it alone."
             )
+        takes_all = getattr(self.solver, "takes_signed_weights", True)
+        if not self.is_generative and not takes_all:
+            raise ValueError(
+                f"solver={self.solver!r} maximises likelihoods only, and "
+                f"objective={self.objective!r} is not one: use solver='lbfgs'."
+            )
         check_number("tradeoff", self.tradeoff, 0.0, 1e9)
         if self.margin != "auto":
             check_number("margin", self.margin, 1e-6, 1e9)
@@ -146,6 +152,7 @@ class Discrimination:
         start: Mixture,
         pool: Workers,
         learn_class_prior: bool,
+        generator: np.random.Generator,
     ) -> Solution[Mixture]:
         """Train; with validation rows, keep the model of the lowest error on them.
 
@@ -166,7 +173,7 @@ class Discrimination:
                 patience,
                 np.inf if loss is None else loss,
             )
-        solution = solver.solve(problem, start, stopping)
+        solution = solver.solve(problem, start, stopping, generator)
         model = solution.model
         traces = dict(solution.traces)
         if stopping is not None:

@@ -49,6 +49,11 @@ class Fitted:
     calibration: Calibration = field(default_factory=Calibration)
     messages: list[str] = field(default_factory=list)
 
+    @property
+    def interrupted(self) -> bool:
+        """Whether the user ended training before it was done."""
+        return INTERRUPTED in self.messages
+
 
 INTERRUPTED = "Interrupted: the best model so far is kept."
 

@@ -164,7 +164,13 @@ class ClassifierRun:
             start = solution.model
         objective = discrimination.blend(self._n_columns(start), unlabelled_weight)
         solution = discrimination.solve(
-            objective, dataset, validation, start, self.pool, options.learns_class_prior
+            objective,
+            dataset,
+            validation,
+            start,
+            self.pool,
+            options.learns_class_prior,
+            self.generator,
         )
         if solution.interrupted:
             messages = [*messages, INTERRUPTED]

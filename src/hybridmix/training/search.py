@@ -72,9 +72,14 @@ def path_to(setting: Setting, tradeoffs: list[float]) -> list[Setting]:
     return [{**setting, "tradeoff": value} for value in [*below, setting["tradeoff"]]]
 
 
-def best_setting(results: Results) -> Setting:
-    """Return the setting of the highest mean score."""
-    return max(results, key=lambda result: np.mean([s.score for s in result[1]]))[0]
+def best_index(results: Results) -> int:
+    """Return the place of the highest mean score; scores that are NaN come last."""
+    means = np.array([np.mean([s.score for s in own]) for _, own in results])
+    if np.isnan(means).all():
+        raise ValueError(
+            "Every setting of the search scored NaN: check the scorer and the folds."
+        )
+    return int(np.nanargmax(means))
 
 
 def tabulated(results: Results) -> dict[str, Any]:
