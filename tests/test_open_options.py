@@ -5,16 +5,24 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
 
 from hybridmix import (
     HybridMixtureClassifier,
     HybridMixtureClassifierCV,
     MixtureDensity,
+    MixtureOutlierDetector,
     load,
     save,
 )
+from hybridmix.io import registered
 from hybridmix.objectives import ConditionalLikelihood, Objective
-from hybridmix.solvers import ExtendedBaumWelch, LimitedMemoryBFGS, Solver
+from hybridmix.solvers import (
+    ExpectationMaximisation,
+    ExtendedBaumWelch,
+    LimitedMemoryBFGS,
+    Solver,
+)
 from hybridmix.training import memory
 
 
@@ -109,3 +117,129 @@ def test_models_that_do_not_fit_into_memory_are_refused(monkeypatch):
         HybridMixtureClassifier().fit(X, np.arange(20) % 2)
     for covariance_type in ("diag", "subspace"):
         MixtureDensity(covariance_type=covariance_type).fit(X)
+
+
+def test_components_that_are_not_whole_numbers_are_refused(iris):
+    for n_components in ([1.9, 2.2], "12", [True], [], 0, None, np.array([2.5])):
+        with pytest.raises(ValueError, match=r"n_components=.*whole number"):
+            MixtureDensity(n_components).fit(iris[0])
+
+
+def test_scores_that_are_nan_come_last(iris):
+    def scoring(model, X, y):
+        return np.nan if model.covariance_type == "full" else model.score(X, y)
+
+    options = {"n_components": [1], "tradeoff": [0], "cv": 2, "random_state": 0}
+    search = HybridMixtureClassifierCV(
+        covariance_type=["full", "diag"], scoring=scoring, **options
+    ).fit(*iris)
+    assert search.best_params_["covariance_type"] == "diag"
+    assert search.best_estimator_.covariance_type == "diag"
+    search = HybridMixtureClassifierCV(
+        covariance_type=["full"], scoring=scoring, **options
+    )
+    with pytest.raises(ValueError, match="Every setting of the search scored NaN"):
+        search.fit(*iris)
+
+
+def test_settings_of_a_search_are_checked_before_work(iris):
+    for options, message in (
+        ({"covariance_type": ["full", "round"]}, "covariance_type='round'"),
+        ({"tradeoff": [0, -1]}, "tradeoff=-1"),
+        ({"n_components": [1, 0]}, "n_components=0"),
+        ({"covariance_prior": ["auto", -1.0]}, "covariance_prior=-1.0"),
+    ):
+        search = HybridMixtureClassifierCV(
+            **options, scoring=lambda *_: pytest.fail("a setting was scored")
+        )
+        with pytest.raises(ValueError, match=message):
+            search.fit(*iris)
+
+
+def test_a_search_is_scored_by_its_scorer(iris):
+    search = HybridMixtureClassifierCV(
+        n_components=[1],
+        covariance_type=["diag"],
+        tradeoff=[0],
+        cv=2,
+        scoring="neg_log_loss",
+    ).fit(*iris)
+    assert search.score(*iris) < 0.0
+
+
+def test_options_are_checked_before_the_table_is_read(iris, monkeypatch):
+    monkeypatch.setattr(
+        "hybridmix.data.schema.Schema.learn", lambda *_: pytest.fail("it was read")
+    )
+    refined = {"covariance_type": "subspace", "refine_subspace": True}
+    for options, message in (
+        ({"unlabelled_weight": "some"}, "unlabelled_weight='some'"),
+        ({"class_prior": "odd"}, "class_prior='odd'"),
+        ({"n_components": 0}, "n_components=0"),
+        ({"n_jobs": 0}, "n_jobs=0"),
+        ({"solver": ExpectationMaximisation()}, "maximises likelihoods only"),
+        ({**refined, "solver": "baum-welch"}, "needs a gradient method"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            HybridMixtureClassifier(**options).fit(*iris)
+
+
+def test_reseeded_components_differ():
+    """Several points with many rows each, and more components than the rest needs."""
+    rng = np.random.default_rng(0)
+    points = np.repeat(rng.normal(size=(3, 2)) * 5.0, 60, axis=0)
+    X = np.vstack([points, rng.normal(size=(60, 2))])
+    model = MixtureDensity(6, covariance_prior=0.0, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="started anew"):
+        model.fit(X)
+    distances = np.linalg.norm(model.means_[:, None] - model.means_, axis=2)
+    assert distances[np.triu_indices(6, 1)].min() > 1e-6
+
+
+def test_folds_are_like_the_model_that_goes_on(iris):
+    start = HybridMixtureClassifier("likelihood", n_components=3, random_state=0)
+    start.fit(*iris)
+    options = {"init": start, "calibrate": True, "n_steps": 5, "random_state": 0}
+    given = HybridMixtureClassifier(n_components=3, **options).fit(*iris)
+    kept = HybridMixtureClassifier(**options).fit(*iris)
+    assert kept.temperature_ == given.temperature_
+
+
+def test_a_start_has_the_covariances_it_was_fitted_with(iris):
+    start = MixtureDensity(2, random_state=0).fit(iris[0])
+    start.set_params(covariance_type="diag")
+    with pytest.raises(ValueError, match="another covariance_type"):
+        MixtureDensity(2, covariance_type="diag", init=start).fit(iris[0])
+    assert start.marginal([0, 1]).covariances_.shape == (2, 2, 2)
+
+
+def test_labelled_thresholds_with_a_fitted_start(iris):
+    y = np.where(np.arange(150) % 10, 1, -1)
+    start = MixtureDensity().fit(iris[0])
+    MixtureOutlierDetector(1, init=start, threshold="f1", cv=3).fit(iris[0], y)
+
+
+@registered(name="tests.Favourite")
+class Favourite(HybridMixtureClassifier):
+    """An estimator with a constructor of its own."""
+
+    def __init__(self, tradeoff=5.0):
+        super().__init__("hybrid", tradeoff=tradeoff, covariance_type="diag", n_steps=3)
+
+
+def test_a_subclass_with_its_own_constructor_is_saved(iris, tmp_path):
+    model = Favourite().fit(*iris)
+    save(model, tmp_path / "model.hmx")
+    again = load(tmp_path / "model.hmx")
+    assert (again.tradeoff, again.covariance_type) == (5.0, "diag")
+    np.testing.assert_array_equal(again.predict(iris[0]), model.predict(iris[0]))
+
+
+def test_an_objective_that_is_not_finite_at_the_start_is_named(iris):
+    class Broken(Contract):
+        def values_and_weights(self, log_joint, labels):
+            values, weights = super().values_and_weights(log_joint, labels)
+            return values * np.nan, weights
+
+    with pytest.raises(ValueError, match="Blend is not finite at the start"):
+        HybridMixtureClassifier(loss=Broken()).fit(*iris)

@@ -76,3 +76,8 @@ def check_word_or_object(
             f"{name}={value!r} is not one of {', '.join(words)}, and as an object it "
             f"lacks {', '.join(missing)} of {base}."
         )
+
+
+def is_learned(name: str) -> bool:
+    """Return whether an attribute of this name is one that `fit` sets."""
+    return name.endswith("_") and not name.startswith("_")

@@ -119,22 +119,18 @@ class ChunkedRows:
             total.add(subtotal)
         return total
 
-
-def joined(
-    model: Model[P, S],
-    source: RowSource,
-    read: Callable[[Evaluation[S]], FloatArray],
-    workers: Workers,
-) -> FloatArray:
-    """Evaluate all rows by chunks, and join what is read along the last axis."""
-    rows = ChunkedRows(source, model, workers)
-    parts = rows.map(lambda number: read(rows.evaluate(number, model)))
-    return np.concatenate(list(parts), axis=-1)
+    def joined(
+        self, model: Model[P, S], read: Callable[[Evaluation[S]], np.ndarray]
+    ) -> np.ndarray:
+        """Evaluate all rows, and join what is read along the last axis."""
+        parts = self.map(lambda number: read(self.evaluate(number, model)))
+        return np.concatenate(list(parts), axis=-1)
 
 
 def log_joint(model: Model, source: RowSource, workers: Workers) -> FloatArray:
     """Return the log joint densities (C, n) of all rows."""
-    return joined(model, source, lambda evaluation: evaluation.log_joint, workers)
+    rows = ChunkedRows(source, model, workers)
+    return rows.joined(model, lambda evaluation: evaluation.log_joint)
 
 
 def _equal_chunks(edges: list[int], n_rows: int) -> Iterator[slice]:

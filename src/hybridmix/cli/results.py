@@ -19,8 +19,8 @@ from hybridmix.cli.workflow import split
 from hybridmix.cli.writing import Write, writing
 from hybridmix.data import UNLABELLED
 from hybridmix.data.fingerprint import Fingerprint, Origin, Overlap
+from hybridmix.estimators.base import outlier_level
 from hybridmix.metrics import RankCounts, ScoreSums
-from hybridmix.models.typicality import outlier_level
 from hybridmix.tasks import Provenance, looked_up, task_of
 
 Columns = dict[str, Column]

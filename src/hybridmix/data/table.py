@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from hybridmix._checks import is_learned
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.columns import Columns, as_frame, read_columns
 from hybridmix.data.rows import Rows
@@ -89,7 +90,7 @@ def read_training_table(
     """
     scratch = copy(estimator)
     # An earlier fit must not be compared with.
-    scratch.__dict__ = {k: v for k, v in vars(estimator).items() if not k.endswith("_")}
+    scratch.__dict__ = {k: v for k, v in vars(estimator).items() if not is_learned(k)}
     columns = _validated(scratch, X, reset=True)
     attributes = {k: v for k, v in vars(scratch).items() if k in _PUBLISHED}
     return columns, attributes

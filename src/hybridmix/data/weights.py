@@ -17,6 +17,9 @@ _LEAST_TOTAL, _LARGEST_TOTAL = 1e-9, 1e12
 def read_weights(sample_weight: object, n_rows: int) -> FloatArray | None:
     """Check sample weights; None when all are one.
 
+    Weights so large or so small that sums of squares would overflow or vanish are scaled;
+    rows that cannot be noticed next to the heaviest one get no weight.
+
     Parameters
     ----------
     sample_weight : array-like of shape (n,), number or None

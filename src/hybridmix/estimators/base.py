@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from hybridmix._checks import check_number
+from hybridmix._checks import check_number, is_learned
 from hybridmix._parallel import workers
 from hybridmix._require import require, require_instance
 from hybridmix._typing import FloatArray, IntArray
@@ -19,12 +19,10 @@ from hybridmix.data.columns import Columns
 from hybridmix.data.fingerprint import Fingerprint
 from hybridmix.data.rows import RowSource
 from hybridmix.estimators.imputation import impute_table
-from hybridmix.evaluation import ChunkedRows
+from hybridmix.evaluation import ChunkedRows, log_joint
 from hybridmix.models.logsumexp import class_posterior
 from hybridmix.models.mixture import Mixture, MixtureEvaluation
-from hybridmix.models.typicality import log_tail_probability
-
-Result = TypeVar("Result")
+from hybridmix.models.typicality import LOG_RARE, log_tail_probability
 
 
 class FittedMixture(BaseEstimator):
@@ -58,10 +56,6 @@ class FittedMixture(BaseEstimator):
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
-
-    @property
-    def _fitted_covariance_type(self) -> str:
-        return str(self.covariance_type)
 
     def _publish(self, attributes: dict[str, Any]) -> None:
         """Replace everything that an earlier fit has learned, in one statement."""
@@ -108,32 +102,21 @@ class FittedMixture(BaseEstimator):
     def _n_threads(self) -> int | None:
         return self.n_jobs
 
-    def _map_chunks(
-        self, source: RowSource, function: Callable[[ChunkedRows, int], Result]
-    ) -> list[Result]:
-        """Apply a function to the chunks of a table or of encoded rows, on threads."""
+    def _joined(
+        self, source: RowSource, read: Callable[[MixtureEvaluation], np.ndarray]
+    ) -> np.ndarray:
+        """Evaluate all rows on threads; join what is read from the evaluations."""
         with workers(self._n_threads) as pool:
             rows = ChunkedRows(source, self.model_, pool)
-            return list(rows.map(lambda number: function(rows, number)))
-
-    def _map_evaluations(
-        self, table: Table, read: Callable[[MixtureEvaluation], np.ndarray]
-    ) -> np.ndarray:
-        """Evaluate all rows by chunks; join what is read from the evaluations."""
-        parts = self._map_chunks(
-            table,
-            lambda rows, number: read(rows.evaluate(number, self.model_)),  # type: ignore[arg-type]
-        )
-        return np.concatenate(parts, axis=-1)
+            return rows.joined(self.model_, read)  # type: ignore[arg-type]
 
     def _log_joint(self, table: Table) -> FloatArray:
         """Return ``log p(x, c)`` in the units of the table, (C, n)."""
-        log_joint = self._map_evaluations(table, lambda evaluation: evaluation.log_joint)
-        log_joint -= table.log_volume()
-        return log_joint
+        with workers(self._n_threads) as pool:
+            return log_joint(self.model_, table, pool) - table.log_volume()
 
     def _best_component(self, table: Table) -> IntArray:
-        return self._map_evaluations(
+        return self._joined(
             table, lambda evaluation: evaluation.component_posterior().argmax(axis=0)
         )
 
@@ -177,14 +160,7 @@ class FittedMixture(BaseEstimator):
         return self._typicality(self._encode(X))
 
     def _typicality(self, source: RowSource) -> FloatArray:
-        model = self.model_
-        parts = self._map_chunks(
-            source,
-            lambda rows, number: log_tail_probability(
-                model, rows.prepared(number, model)
-            ),
-        )
-        return np.concatenate(parts)
+        return self._joined(source, log_tail_probability)
 
     def impute(self, X: Any, draw: bool = False, random_state: Any = None) -> Any:
         """Fill the holes of a table.
@@ -218,6 +194,6 @@ class FittedMixture(BaseEstimator):
         return self.schema_.decode(rows[order]), components[order]
 
 
-def is_learned(name: str) -> bool:
-    """Return whether an attribute of this name is set by `fit`."""
-    return name.endswith("_") and not name.startswith("_")
+def outlier_level(estimator: object) -> float:
+    """Return the typicality below which rows are outliers: a detector has its own."""
+    return float(getattr(estimator, "offset_", LOG_RARE))

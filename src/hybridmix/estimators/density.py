@@ -161,7 +161,7 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probabilities of the components given each row, (n, K)."""
         table = self._encode(X)
-        return self._map_evaluations(table, MixtureEvaluation.component_posterior).T
+        return self._joined(table, MixtureEvaluation.component_posterior).T
 
     def predict(self, X: Any) -> IntArray:
         """Return the most probable component of each row: a clustering."""
@@ -232,7 +232,7 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
             "n_components_": self.n_components_,
             "converged_": self.converged_,
             "n_iter_": self.n_iter_,
-            **component_attributes(model, schema, self.covariance_type),
+            **component_attributes(model, schema),
         }
         if hasattr(self, "feature_names_in_"):
             attributes["feature_names_in_"] = self.feature_names_in_[positions]

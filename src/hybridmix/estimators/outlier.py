@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from copy import copy
 from dataclasses import dataclass, field
 from numbers import Real
@@ -9,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import OutlierMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
@@ -24,6 +26,7 @@ from hybridmix.estimators.options import (
 )
 from hybridmix.models.typicality import LOG_RARE
 from hybridmix.training.classes import Components
+from hybridmix.training.record import INTERRUPTED
 
 THRESHOLDS = ("contamination", "f1", "fpr", "recall")
 # A hundredth of the rows that are drawn from a model decide what is rare. Ten thousand
@@ -245,10 +248,13 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
             # A clone would lose the fit of a model that is given as init.
             detector = copy(self).set_params(threshold="contamination")
             detector._publish({})
-            detector.fit(
-                _safe_indexing(X, normal),
-                sample_weight=None if weights is None else weights[normal],
-            )
+            with warnings.catch_warnings():
+                # Nothing is kept if the user interrupts this one: it is an error instead.
+                warnings.filterwarnings("ignore", INTERRUPTED, ConvergenceWarning)
+                detector.fit(
+                    _safe_indexing(X, normal),
+                    sample_weight=None if weights is None else weights[normal],
+                )
             end_if_interrupted(detector)
             scores[test] = detector.score_samples(_safe_indexing(X, test))
         return scores

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from hybridmix._checks import check_number, check_word
+from hybridmix._checks import check_number, check_word, is_learned
 from hybridmix._registered import registered
 from hybridmix._require import require_instance
 from hybridmix.data import UNLABELLED, encode_labels
@@ -21,7 +21,7 @@ from hybridmix.data.holes import punch_holes, random_holes
 from hybridmix.data.labels import as_labels
 from hybridmix.data.table import read_training_table
 from hybridmix.data.weights import read_weights
-from hybridmix.estimators.base import FittedMixture, is_learned
+from hybridmix.estimators.base import FittedMixture
 from hybridmix.estimators.classifier import HybridMixtureClassifier
 from hybridmix.estimators.joint import MixtureClassifier
 from hybridmix.estimators.scores import Fold, SettingScores, models_along
@@ -217,10 +217,6 @@ class HybridMixtureClassifierCV(MixtureClassifier):
                 f"{type(self).__name__!r} object has no attribute {name!r}"
             )
         return getattr(best, name)
-
-    @property
-    def _fitted_covariance_type(self) -> str:
-        return self.best_estimator_._fitted_covariance_type
 
     @property
     def _n_threads(self) -> int | None:

@@ -138,7 +138,9 @@ class DiagonalGaussian(Family[DiagonalParameters, DiagonalStatistics]):
     def proper(self, statistics: DiagonalStatistics) -> BoolArray:
         counted = statistics.counts > 0.0
         divisor = np.where(counted, statistics.counts, 1.0)
-        with np.errstate(over="ignore"):  # hardly any count beside large sums is improper
+        with np.errstate(
+            over="ignore"
+        ):  # hardly any count next to large sums is improper
             squares = statistics.second - statistics.first**2 / divisor
         if self.spherical:
             squares = squares.sum(axis=1, keepdims=True)

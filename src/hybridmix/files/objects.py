@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
 import sklearn
 
+from hybridmix._checks import is_learned
 from hybridmix._registered import is_estimator, name_of
 from hybridmix.files.kinds import Kind, Reader, Writer, check_names
 from hybridmix.files.migrations import FORMAT_VERSION, migrated
@@ -130,13 +131,16 @@ def _decode_estimator(content: Any, reader: Reader) -> Any:
 
 def _is_fitted(learned: Iterable[str]) -> bool:
     """Return whether any attribute has a name that scikit-learn has for fitted ones."""
-    return any(name.endswith("_") and not name.startswith("__") for name in learned)
+    return any(map(is_learned, learned))
 
 
 def _check_attribute(cls: Any, name: str) -> None:
     """Refuse attributes that would hide methods or parameters of the class."""
     is_special = name.startswith("__") or not name.isidentifier()
-    if is_special or name in cls._get_param_names() or hasattr(cls, name):
+    # A subclass with a constructor of its own may set options of its base as attributes.
+    is_option = is_dataclass(cls) and name in {field.name for field in fields(cls)}
+    hides = hasattr(cls, name) and not is_option
+    if is_special or name in cls._get_param_names() or hides:
         raise ValueError(f"{cls.__name__} cannot have a fitted attribute {name!r}.")
 
 

@@ -36,7 +36,7 @@ class MixtureCoordinates(ModelCoordinates[MixtureStatistics]):
     ) -> None:
         self._start = start
         self._family = start.family.coordinates(start.components, counts)
-        self._learn_class_prior = learn_class_prior
+        self.learn_class_prior = learn_class_prior
         self.mixing_step = 1.0 / np.sqrt(np.maximum(counts, 1.0))
         class_counts = np.add.reduceat(counts, start.offsets[:-1])
         self.class_step = 1.0 / np.sqrt(np.maximum(class_counts, 1.0))
@@ -51,7 +51,7 @@ class MixtureCoordinates(ModelCoordinates[MixtureStatistics]):
         for own in map(start.part, range(start.n_classes)):
             log_mixing[own] -= np.logaddexp.reduce(log_mixing[own])
         log_class_prior = start.log_class_prior
-        if self._learn_class_prior:
+        if self.learn_class_prior:
             log_class_prior = log_class_prior + by_class * self.class_step
             log_class_prior = log_class_prior - np.logaddexp.reduce(log_class_prior)
         point = self._family.at(by_family)
@@ -61,7 +61,7 @@ class MixtureCoordinates(ModelCoordinates[MixtureStatistics]):
             log_mixing=log_mixing,
             log_class_prior=log_class_prior,
         )
-        return MixturePoint(self, model, point, self._learn_class_prior)
+        return MixturePoint(self, model, point)
 
     def vector(self, model: Model) -> FloatArray:
         """Return the vector that stands for a mixture of the same shape."""
@@ -71,7 +71,7 @@ class MixtureCoordinates(ModelCoordinates[MixtureStatistics]):
             self._family.vector(mixture.components),
             (mixture.log_mixing - start.log_mixing) / self.mixing_step,
         ]
-        if self._learn_class_prior:
+        if self.learn_class_prior:
             moved = mixture.log_class_prior - start.log_class_prior
             parts.append(moved / self.class_step)
         return np.concatenate(parts)
@@ -96,14 +96,11 @@ class MixturePoint(ModelPoint[MixtureStatistics]):
         What it stands for.
     family : Point
         Its part that concerns the components.
-    learn_class_prior : bool
-        Whether class probabilities are part of the vector.
     """
 
     coordinates: MixtureCoordinates
     model: Mixture
     family: Point
-    learn_class_prior: bool
 
     def gradient(self, statistics: MixtureStatistics) -> FloatArray:
         """Pull the gradient of a value, given by its statistics, back to the vector."""
@@ -114,7 +111,7 @@ class MixturePoint(ModelPoint[MixtureStatistics]):
             self.family.gradient(statistics.components),
             (counts - shares) * self.coordinates.mixing_step,
         ]
-        if self.learn_class_prior:
+        if self.coordinates.learn_class_prior:
             expected = class_counts.sum() * np.exp(model.log_class_prior)
             parts.append((class_counts - expected) * self.coordinates.class_step)
         return np.concatenate(parts)

@@ -6,9 +6,8 @@ import numpy as np
 from scipy.special import gammaincc, gammaln, logsumexp
 
 from hybridmix._typing import FloatArray
-from hybridmix.families.base import Prepared
 from hybridmix.models.logsumexp import class_posterior
-from hybridmix.models.mixture import Mixture
+from hybridmix.models.mixture import MixtureEvaluation
 
 # Rows of less than this are called outliers unless something else is said.
 LOG_RARE = float(np.log(0.01))
@@ -17,12 +16,7 @@ _ROUNDING = 1e-9
 _LOG_NEVER = float(np.log(np.finfo(np.float64).tiny))
 
 
-def outlier_level(estimator: object) -> float:
-    """Return the typicality below which rows are outliers: a detector has its own."""
-    return float(getattr(estimator, "offset_", LOG_RARE))
-
-
-def log_tail_probability(model: Mixture, prepared: Prepared) -> FloatArray:
+def log_tail_probability(evaluation: MixtureEvaluation) -> FloatArray:
     r"""Return logs of the probabilities that a mixture produces no denser rows.
 
     .. math:: \log P\big( p(X_o) \le p(x_o) \big) \approx
@@ -34,15 +28,13 @@ def log_tail_probability(model: Mixture, prepared: Prepared) -> FloatArray:
 
     Parameters
     ----------
-    model : Mixture
-        The fitted mixture.
-    prepared : object
-        Rows, as its family prepares them.
+    evaluation : MixtureEvaluation
+        Of some rows.
     """
-    evaluation = model.evaluate(prepared)
+    model = evaluation.model
     log_density, _ = class_posterior(evaluation.log_joint)
     offset, mean, variance = model.family.surprise(
-        prepared, model.components, evaluation.notes
+        evaluation.prepared, model.components, evaluation.notes
     )
     log_weights = model.log_weights[:, None]
     log_tail = _log_gamma_tail(log_weights - log_density - offset, mean, variance)

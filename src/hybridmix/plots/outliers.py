@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from hybridmix._typing import FloatArray
-from hybridmix.models.typicality import outlier_level
+from hybridmix.estimators.base import outlier_level
 from hybridmix.plots.axes import new_axes
 from hybridmix.plots.drawing import PALETTE
 

@@ -14,8 +14,7 @@ from hybridmix.data import MISSING_CODE, UNLABELLED, Schema, Table, number_label
 from hybridmix.data.columns import Columns, as_frame, is_missing
 from hybridmix.data.fingerprint import UNSEEN, Origin, Overlap
 from hybridmix.data.labels import as_labels
-from hybridmix.estimators.base import FittedMixture
-from hybridmix.models.typicality import outlier_level
+from hybridmix.estimators.base import FittedMixture, outlier_level
 from hybridmix.reporting.markup import NONE, number
 from hybridmix.tasks import Provenance, Task, looked_up, task_of
 from hybridmix.tasks.base import quiet

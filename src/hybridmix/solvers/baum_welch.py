@@ -126,7 +126,7 @@ class _Ascent(Generic[M]):
         least = self._options.factor
         if self._options.monotone and gain < 0.0:
             self._factor *= 2.0
-            # So short a step that loses is one that rounding decides.
+            # If so short a step still loses, that is rounding.
             self.converged = self._factor > least * 2.0**_MOST_HALVINGS
             return False
         # A short step gains little, wherever it is.

@@ -81,7 +81,7 @@ def fit_classifier(
         solution.model,
         solution.converged,
         solution.n_iter,
-        history_in_units(solution, dataset, schema.scale, weight),
+        history_in_units(solution.traces, dataset, schema.scale, weight),
         bic_in_units(bic, dataset, schema.scale),
         weight,
         calibration,

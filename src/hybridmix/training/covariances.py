@@ -29,6 +29,8 @@ class CovarianceType:
         The value of the option ``covariance_type``.
     family : callable
         Returns the family for a prior and a subspace.
+    matches : callable
+        Returns whether a family is of this type.
     published : callable
         Returns the fitted attributes, from parameters in the units of the table.
     scaling : str
@@ -44,6 +46,7 @@ class CovarianceType:
 
     name: str
     family: Callable[[VariancePrior, Subspace | None], Family]
+    matches: Callable[[Family], bool]
     published: Callable[[Any], dict[str, FloatArray]]
     scaling: str = "columns"
     has_correlations: bool = True
@@ -86,6 +89,7 @@ COVARIANCE_TYPES: dict[str, CovarianceType] = {
         CovarianceType(
             "spherical",
             lambda prior, _: DiagonalGaussian(prior, spherical=True),
+            lambda family: isinstance(family, DiagonalGaussian) and family.spherical,
             _published_spherical,
             # A sphere in standardised columns is not one in the units of the table.
             scaling="common",
@@ -94,21 +98,27 @@ COVARIANCE_TYPES: dict[str, CovarianceType] = {
         CovarianceType(
             "diag",
             lambda prior, _: DiagonalGaussian(prior),
+            lambda family: isinstance(family, DiagonalGaussian) and not family.spherical,
             _published_diagonal,
             has_correlations=False,
         ),
         CovarianceType(
-            "tied", lambda prior, _: FullGaussian(prior, tied=True), _published_tied
+            "tied",
+            lambda prior, _: FullGaussian(prior, tied=True),
+            lambda family: isinstance(family, FullGaussian) and family.tied,
+            _published_tied,
         ),
         CovarianceType(
             "full",
             lambda prior, _: FullGaussian(prior),
+            lambda family: isinstance(family, FullGaussian) and not family.tied,
             _published_full,
             borrows_correlations=True,
         ),
         CovarianceType(
             "subspace",
             _subspace_family,
+            lambda family: isinstance(family, SubspaceGaussian),
             _published_subspace,
             # Principal directions should not have to explain columns that hardly ever
             # vary, such as pixels at the border of an image, next to others of the same
@@ -119,3 +129,12 @@ COVARIANCE_TYPES: dict[str, CovarianceType] = {
         ),
     )
 }
+
+
+def covariance_type_of(family: Family) -> str | None:
+    """Return the type of the covariances of a family; None if it has none."""
+    for part in getattr(family, "families", (family,)):
+        for record in COVARIANCE_TYPES.values():
+            if record.matches(part):
+                return record.name
+    return None

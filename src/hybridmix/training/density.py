@@ -20,7 +20,12 @@ from hybridmix.training.families import (
     subspace_of,
 )
 from hybridmix.training.memory import check_memory
-from hybridmix.training.record import Fitted, em_messages
+from hybridmix.training.record import (
+    Fitted,
+    bic_in_units,
+    em_messages,
+    history_in_units,
+)
 
 
 @dataclass(frozen=True)
@@ -86,15 +91,13 @@ class DensityTraining:
             pool,
         )
         [fit] = trainer.fit(dataset, [candidates], init, ["The table"])
-        log_volume = dataset.log_volume(schema.scale)
-        trace = np.array(fit.traces["value"]) - log_volume / dataset.total_weight
         return Fitted(
             schema,
             fit.model,
             fit.converged,
             fit.n_iter,
-            {"value": trace},
-            [{k: value + 2.0 * log_volume for k, value in fit.bic.items()}],
+            history_in_units(fit.traces, dataset, schema.scale),
+            bic_in_units([fit.bic], dataset, schema.scale),
             messages=em_messages(
                 fit.converged, fit.interrupted, fit.n_reseeded, self.estimation.max_iter
             ),

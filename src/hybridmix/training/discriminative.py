@@ -193,10 +193,8 @@ def validation_error(
     weights = dataset.filled_weights
 
     def error(model: Model) -> float:
-        best = rows.map(
-            lambda number: rows.evaluate(number, model).log_joint.argmax(axis=0)
-        )
-        is_wrong = np.concatenate(list(best)) != dataset.labels
+        best = rows.joined(model, lambda evaluation: evaluation.log_joint.argmax(axis=0))
+        is_wrong = best != dataset.labels
         return float(weights[is_wrong].sum() / weights.sum())
 
     return error

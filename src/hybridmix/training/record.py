@@ -9,7 +9,6 @@ import numpy as np
 from hybridmix._typing import FloatArray
 from hybridmix.data import Dataset, Schema
 from hybridmix.models.mixture import Mixture
-from hybridmix.solvers import Solution
 from hybridmix.training.calibration import Calibration
 
 
@@ -91,13 +90,13 @@ def bic_in_units(
 
 
 def history_in_units(
-    solution: Solution[Mixture],
+    traces: dict[str, list[float]],
     dataset: Dataset,
     scale: FloatArray,
-    unlabelled_weight: float,
+    unlabelled_weight: float = 1.0,
 ) -> dict[str, FloatArray]:
     """Return the traces in the units of the table, which likelihoods depend on."""
-    history = {name: np.array(trace) for name, trace in solution.traces.items()}
+    history = {name: np.array(trace) for name, trace in traces.items()}
     if "likelihood" not in history:
         return history
     log_volume = dataset.labelled().log_volume(scale)
