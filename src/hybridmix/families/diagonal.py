@@ -140,7 +140,7 @@ class DiagonalGaussian(Family[DiagonalParameters, DiagonalStatistics]):
         divisor = np.where(counted, statistics.counts, 1.0)
         with np.errstate(
             over="ignore"
-        ):  # hardly any count next to large sums is improper
+        ):  # few counts, large sums: improper
             squares = statistics.second - statistics.first**2 / divisor
         if self.spherical:
             squares = squares.sum(axis=1, keepdims=True)

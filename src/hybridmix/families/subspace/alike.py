@@ -35,7 +35,7 @@ class AlikeRows:
     real: FloatArray
 
     def project(self, subspace: Subspace) -> AlikeProjection:
-        """Return what the rows tell of the latent variables."""
+        """Return what the rows say about the latent variables."""
         part = subspace.marginal(self.columns)
         error = self.real - part.centre[:, None]
         scores = np.empty((part.n_factors + 1, error.shape[1]))
@@ -82,7 +82,7 @@ class AlikeRows:
 
 @dataclass(frozen=True)
 class AlikeProjection:
-    r"""What rows that have the same columns tell of the latent variables.
+    r"""What rows that have the same columns say about the latent variables.
 
     The posterior of a component has the precision :math:`M_j = S_j^{-1} + G`, for all
     rows, and a mean that is affine in :math:`h`. Expected moments follow from the moments

@@ -45,7 +45,7 @@ class MixedRows:
         return np.where(self.observed, self.real - subspace.centre[:, None], 0.0)
 
     def project(self, subspace: Subspace) -> MixedProjection:
-        """Return what the rows tell of the latent variables."""
+        """Return what the rows say about the latent variables."""
         error = self._error(subspace)
         scores = np.dot(subspace.scaled.T, error)
         squares = np.dot(1.0 / subspace.noise, np.square(error, out=error))
@@ -86,7 +86,7 @@ class MixedRows:
 
 @dataclass(frozen=True)
 class MixedProjection:
-    r"""What rows that have different columns tell of the latent variables.
+    r"""What rows that have different columns say about the latent variables.
 
     Every row and component has a posterior precision :math:`M_{nj} = S_j^{-1} + G_n` of
     its own.

@@ -1,6 +1,6 @@
-r"""Rows seen through a subspace: what they tell of the latent variables.
+r"""Rows seen through a subspace: what they say about the latent variables.
 
-Rows ``x = m + V t + noise`` tell of ``t`` by a matrix and a vector of the size of the
+Rows ``x = m + V t + noise`` say something about ``t`` by a matrix and a vector of the size of the
 subspace, over the columns that they have:
 
 .. math:: G = V_o^\top \Psi_o^{-1} V_o, \qquad h = V_o^\top \Psi_o^{-1} (x_o - m_o).
@@ -68,7 +68,7 @@ class Posterior(Protocol):
 
 
 class Projection(Group, Protocol):
-    """Rows of which only what they tell of the latent variables is left."""
+    """Rows of which only what they say about the latent variables is left."""
 
     @property
     def n_observed(self) -> IntArray:
@@ -84,7 +84,7 @@ class LatentRows(Protocol):
     """Rows whose holes are treated in the same way."""
 
     def project(self, subspace: Subspace) -> Projection:
-        """Return what the rows tell of the latent variables."""
+        """Return what the rows say about the latent variables."""
         ...
 
     def add_moments(
@@ -123,7 +123,7 @@ def group_latent_rows(rows: Rows) -> list[LatentRows]:
 
 
 def project(groups: list[LatentRows], subspace: Subspace) -> list[Projection]:
-    """Return what groups of rows tell of the latent variables."""
+    """Return what groups of rows say about the latent variables."""
     return [group.project(subspace) for group in groups]
 
 
