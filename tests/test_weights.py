@@ -135,7 +135,7 @@ def test_validation_rows_with_huge_weights():
     assert models[0].temperature_ == pytest.approx(models[1].temperature_)
 
 
-# A weight of two is two rows -------------------------------------------------------------
+# A weight of two is two rows ------------------------------------------------------------
 
 
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
