@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 # Large enough that threads seldom meet between calls, small enough for shared caches.
 _CHUNK_BYTES = 8 << 20
-_FEWEST_ROWS, _MOST_ROWS = 64, 32768
+FEWEST_ROWS, _MOST_ROWS = 64, 32768
 
 
 def chunk_rows(width: int) -> int:
     """Return how many rows of a given width, in numbers, make a chunk."""
     rows = _CHUNK_BYTES // (8 * width) // 64 * 64
-    return min(max(rows, _FEWEST_ROWS), _MOST_ROWS)
+    return min(max(rows, FEWEST_ROWS), _MOST_ROWS)
 
 
 def row_chunks(n_rows: int, width: int) -> Iterator[slice]:

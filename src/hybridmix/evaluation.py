@@ -72,6 +72,11 @@ class ChunkedRows:
         keep = keep and source.n_rows * model.kept_width(observed) * 8 <= _KEPT_BYTES
         self._kept: list[object] | None = [None] * len(self.chunks) if keep else None
 
+    @property
+    def n_threads(self) -> int:
+        """Number of threads that the chunks are worked on by."""
+        return self._workers.n_threads
+
     def prepared(self, number: int, model: Model[P, S]) -> P:
         """Return the rows of a chunk as a model prepares them."""
         if self._kept is None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Generic
 
 import numpy as np
 
+from hybridmix._chunks import FEWEST_ROWS
 from hybridmix._parallel import Workers
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import UNLABELLED, Dataset, Rows
 from hybridmix.evaluation import ChunkedRows
 from hybridmix.models.base import Model, S
 from hybridmix.objectives.base import Objective
+
+# Chunks that show how long an assessment takes.
+_TIMED_CHUNKS = 3
 
 
 @dataclass
@@ -96,8 +101,15 @@ class Problem:
         self.total_weight = dataset.total_weight
         self.class_weights = dataset.class_weights(model.n_classes)
         self._dataset = dataset
-        # Chunks of a single label let rows of a class skip its rivals.
+        # Chunks of a single label let rows of a class skip its rivals. Where they do not,
+        # every chunk adds up statistics of all classes: with thousands of classes of a
+        # few rows, this would take longer than all else.
         borders = (np.flatnonzero(np.diff(dataset.labels)) + 1).tolist()
+        has_large_classes = len(borders) * FEWEST_ROWS <= dataset.n_rows
+        can_skip = not objective.needs_rivals and model.offers("of_class")
+        self._labels_are_apart = can_skip or has_large_classes
+        if not self._labels_are_apart:
+            borders = []
         self._rows = ChunkedRows(dataset.rows, model, workers, borders, keep=True)
         self._label_of = [int(dataset.labels[chunk.start]) for chunk in self._rows.chunks]
 
@@ -112,7 +124,7 @@ class Problem:
             (model.n_classes == 1 or model.classes_are_apart)
             and not self.learn_class_prior
             and not self.objective.needs_rivals
-            and UNLABELLED not in self._label_of
+            and self._dataset.unlabelled().n_rows == 0
         )
 
     def assess(
@@ -148,7 +160,8 @@ class Problem:
         """Return, for each label, the part of the model that its rows look at."""
         everything = _View(model, slice(None), 0)
         views = dict.fromkeys(self._label_of, everything)
-        if not self.objective.needs_rivals and model.offers("of_class"):
+        may_skip = self._labels_are_apart and not self.objective.needs_rivals
+        if may_skip and model.offers("of_class"):
             for label in views:
                 if label != UNLABELLED:
                     own = model.of_class(label)
@@ -173,9 +186,19 @@ class Problem:
             is_wrong *= sample_weights
         parts = values.sum(axis=1)
         total.parts += parts
-        total.by_class[self._label_of[number]] += parts.sum()
+        _add_by_class(total.by_class, labels, values.sum(axis=0))
         total.wrong += float(is_wrong.sum())
         total.statistics.add(evaluation.statistics(weights), view.part)
+
+    def estimated_seconds(self, model: Model) -> float:
+        """Return about how long an assessment takes, judging by a few chunks of rows."""
+        views, total = self._views(model), self._nothing(model)
+        numbers = range(0, len(self._label_of), -(-len(self._label_of) // _TIMED_CHUNKS))
+        before = time.perf_counter()
+        for number in numbers:
+            self._add_chunk(number, views[self._label_of[number]], total)
+        passed = time.perf_counter() - before
+        return passed * len(self._label_of) / len(numbers) / self._rows.n_threads
 
     def sample(
         self, label: int, n_rows: int, generator: np.random.Generator
@@ -187,3 +210,12 @@ class Problem:
         if len(index) > n_rows:
             index = np.sort(generator.choice(index, n_rows, replace=False))
         return self._dataset.rows[index], self._dataset.filled_weights[index]
+
+
+def _add_by_class(total: FloatArray, labels: IntArray, values: FloatArray) -> None:
+    """Add values of rows to the sums (C + 1,) of their classes; labels are ascending."""
+    if labels[0] == labels[-1]:
+        total[labels[0]] += values.sum()
+    else:
+        # Unlabelled rows come last.
+        total += np.bincount(labels % len(total), values, len(total))

@@ -30,6 +30,7 @@ from hybridmix.solvers import (
     Solution,
     Solver,
 )
+from hybridmix.training.effort import warn_if_long
 from hybridmix.training.families import refined, refining
 
 OBJECTIVES = ("hybrid", "likelihood", "conditional", "margin")
@@ -154,6 +155,9 @@ class Discrimination:
         if self.refine_subspace:
             start = refining(start)
         problem = Problem(dataset, objective, start, pool, learn_class_prior)
+        solver = self.chosen_solver()
+        n_steps = getattr(solver, "max_iter", self.n_steps)
+        warn_if_long(problem, start, solver, n_steps)
         stopping = None
         if validation is not None:
             patience, loss = self.patience, self.generalisation_loss
@@ -162,7 +166,7 @@ class Discrimination:
                 patience,
                 np.inf if loss is None else loss,
             )
-        solution = self.chosen_solver().solve(problem, start, stopping)
+        solution = solver.solve(problem, start, stopping)
         model = solution.model
         traces = dict(solution.traces)
         if stopping is not None:

@@ -9,6 +9,8 @@ from hybridmix._typing import BoolArray, FloatArray
 from hybridmix.data import UNLABELLED, Dataset
 
 _LEAST_EIGENVALUE = 1e-6
+# Cells that are worked on at a time.
+_BLOCK = 1 << 16
 
 
 def within_class_variances(dataset: Dataset) -> FloatArray:
@@ -39,12 +41,24 @@ def _column_squares(
 ) -> tuple[FloatArray, FloatArray]:
     """Return sums of squares about the means of columns, and weights of what is seen."""
     squares, counts = np.zeros(len(real)), np.zeros(len(real))
-    for i, column in enumerate(real):  # one by one, since the table may be large
-        w = weights * (observed[i] if observed.shape[1] == 1 else observed[i, here])
-        counts[i] = w.sum()
-        mean = column @ w / max(counts[i], np.finfo(float).tiny)
-        squares[i] = np.square(column - mean) @ w
+    # A few columns at a time: one by one would be slow for wide tables, and all at once
+    # would need another table.
+    step = max(1, _BLOCK // max(real.shape[1], 1))
+    for block in (slice(i, i + step) for i in range(0, len(real), step)):
+        seen = observed[block] if observed.shape[1] == 1 else observed[block, here]
+        w = weights * seen
+        counts[block] = w.sum(axis=1)
+        means = _row_products(real[block], w)
+        means /= np.maximum(counts[block], np.finfo(float).tiny)
+        deviations = np.square(real[block] - means[:, None])
+        squares[block] = _row_products(deviations, w)
     return squares, counts
+
+
+def _row_products(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return the scalar products of the rows of two matrices."""
+    # This goes through BLAS, which is faster than `einsum` on long rows.
+    return (a[:, None, :] @ b[:, :, None])[:, 0, 0]
 
 
 def within_class_correlations(dataset: Dataset) -> FloatArray:
