@@ -42,7 +42,6 @@ class FittedMixture(BaseEstimator):
 
     n_jobs: int | None
     random_state: Any
-    covariance_type: Any
     schema_: Schema
     model_: Mixture
     fingerprint_: Fingerprint
@@ -57,10 +56,6 @@ class FittedMixture(BaseEstimator):
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
-
-    @property
-    def _fitted_covariance_type(self) -> str:
-        return str(self.covariance_type)
 
     def _publish(self, attributes: dict[str, Any]) -> None:
         """Replace everything that an earlier fit has learned, in one statement."""

@@ -274,7 +274,7 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
         self._publish(
             {
                 **read.attributes,
-                **model_attributes(fitted, self.covariance_type),
+                **model_attributes(fitted),
                 "classes_": classes,
                 "class_prior_": np.exp(fitted.model.log_class_prior),
                 "n_components_": np.diff(fitted.model.offsets),

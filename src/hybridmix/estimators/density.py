@@ -230,7 +230,7 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
             "n_components_": self.n_components_,
             "converged_": self.converged_,
             "n_iter_": self.n_iter_,
-            **component_attributes(model, schema, self.covariance_type),
+            **component_attributes(model, schema),
         }
         if hasattr(self, "feature_names_in_"):
             attributes["feature_names_in_"] = self.feature_names_in_[positions]

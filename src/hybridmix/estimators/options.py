@@ -25,7 +25,7 @@ from hybridmix.estimators.components import factors_in_units
 from hybridmix.models.mixture import Mixture
 from hybridmix.progress import printing
 from hybridmix.training.classes import Estimation, component_range
-from hybridmix.training.covariances import COVARIANCE_TYPES
+from hybridmix.training.covariances import COVARIANCE_TYPES, covariance_type_of
 from hybridmix.training.density import DensityTraining
 from hybridmix.training.families import Structure
 from hybridmix.training.record import INTERRUPTED, Fitted
@@ -133,7 +133,7 @@ class MixtureEstimator(FittedMixture):
             fitted = training.fit(dataset, schema, init, generator, pool)
         attributes = {
             **read.attributes,
-            **model_attributes(fitted, self.covariance_type),
+            **model_attributes(fitted),
             "n_components_": fitted.model.n_components,
             "bic_": fitted.bic[0],
             "trace_": fitted.history["value"],
@@ -149,7 +149,8 @@ class MixtureEstimator(FittedMixture):
             (s.real, s.categorical, s.categories) for s in (schema, theirs)
         )
         same_classes = np.array_equal(classes, getattr(other, "classes_", []))
-        same_type = self.covariance_type == other._fitted_covariance_type
+        wanted = COVARIANCE_TYPES[self.covariance_type]
+        same_type = covariance_type_of(other.model_) in (None, wanted)
         if columns != their_columns or not same_classes or not same_type:
             raise ValueError(
                 "The estimator given as init was fitted to other columns, categories, "
@@ -184,7 +185,7 @@ def warn_of(messages: list[str]) -> None:
         warnings.warn(message, ConvergenceWarning, stacklevel=3)
 
 
-def model_attributes(fitted: Fitted, covariance_type: str) -> dict[str, Any]:
+def model_attributes(fitted: Fitted) -> dict[str, Any]:
     """Return what all estimators publish, in the units of the table."""
     model, schema = fitted.model, fitted.schema
     return {
@@ -192,21 +193,20 @@ def model_attributes(fitted: Fitted, covariance_type: str) -> dict[str, Any]:
         "model_": model,
         "converged_": fitted.converged,
         "n_iter_": fitted.n_iter,
-        **component_attributes(model, schema, covariance_type),
+        **component_attributes(model, schema),
     }
 
 
-def component_attributes(
-    model: Mixture, schema: Schema, covariance_type: str
-) -> dict[str, Any]:
+def component_attributes(model: Mixture, schema: Schema) -> dict[str, Any]:
     """Return the parameters of the components, in the units of the table."""
     factors = factors_in_units(model, schema)
     attributes: dict[str, Any] = {"mixing_": np.exp(model.log_mixing)}
-    if schema.real:
+    covariances = covariance_type_of(model)
+    if covariances is not None:
         gaussian = factors.pop(0)
         scaled = getattr(model.components, "factors", [model.components])[0]
         attributes["means_"] = schema.restored(scaled.means.T).T
-        attributes.update(COVARIANCE_TYPES[covariance_type].published(gaussian))
+        attributes.update(covariances.published(gaussian))
     if schema.categorical:
         probabilities = np.exp(factors.pop(0).log_probabilities)
         ends = np.cumsum(schema.n_categories)[:-1]

@@ -210,10 +210,6 @@ class HybridMixtureClassifierCV(MixtureClassifier):
         return getattr(best, name)
 
     @property
-    def _fitted_covariance_type(self) -> str:
-        return self.best_estimator_._fitted_covariance_type
-
-    @property
     def _n_threads(self) -> int | None:
         # The search has processes; its model has threads.
         return self.best_estimator_.n_jobs

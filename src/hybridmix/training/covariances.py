@@ -17,6 +17,10 @@ from hybridmix.families import (
 )
 from hybridmix.families.moments import DiagonalParameters, FullParameters
 from hybridmix.families.subspace import SubspaceParameters
+from hybridmix.models.mixture import Mixture
+
+# What the records make their families of.
+_GIVEN = ("prior", "subspace")
 
 
 @dataclass(frozen=True)
@@ -119,3 +123,19 @@ COVARIANCE_TYPES: dict[str, CovarianceType] = {
         ),
     )
 }
+
+
+def covariance_type_of(model: Mixture) -> CovarianceType | None:
+    """Return the type of the covariances of a model; None if it has no real columns.
+
+    The options of an estimator may have changed since it was fitted.
+    """
+    for family in getattr(model.family, "families", (model.family,)):
+        for record in COVARIANCE_TYPES.values():
+            prior, subspace = (getattr(family, name, None) for name in _GIVEN)
+            if prior is None or record.needs_subspace != (subspace is not None):
+                continue
+            like = record.family(prior, subspace)
+            if type(like) is type(family) and vars(like) == vars(family):
+                return record
+    return None
