@@ -347,3 +347,19 @@ def test_a_second_fit_leaves_nothing_of_the_first(kind):
     np.testing.assert_array_equal(model.score_samples(X), fresh.score_samples(X))
     model.fit(X.to_numpy(), None if kind == "detector" else y)
     assert not hasattr(model, "feature_names_in_")
+
+
+def test_changed_options_do_not_matter_before_the_next_fit():
+    X, y = first_table()
+    for covariance_type in ("full", "tied", "diag", "spherical", "subspace"):
+        density = MixtureDensity(2, covariance_type=covariance_type, random_state=0)
+        expected = density.fit(X).marginal(["q", "kind"])
+        for other in ("tied", "diag"):
+            density.set_params(covariance_type=other)
+            found = density.marginal(["q", "kind"])
+            np.testing.assert_array_equal(found.covariances_, expected.covariances_)
+    classifier = HybridMixtureClassifier(n_steps=2).fit(X, y)
+    classifier.set_params(covariance_type="diag")
+    HybridMixtureClassifier(n_steps=2, init=classifier).fit(X, y)
+    with pytest.raises(ValueError, match="another covariance_type"):
+        HybridMixtureClassifier(covariance_type="diag", init=classifier).fit(X, y)

@@ -40,7 +40,6 @@ class FittedMixture(BaseEstimator):
 
     n_jobs: int | None
     random_state: Any
-    covariance_type: Any
     schema_: Schema
     model_: Mixture
     fingerprint_: Fingerprint
