@@ -138,9 +138,7 @@ class DiagonalGaussian(Family[DiagonalParameters, DiagonalStatistics]):
     def proper(self, statistics: DiagonalStatistics) -> BoolArray:
         counted = statistics.counts > 0.0
         divisor = np.where(counted, statistics.counts, 1.0)
-        with np.errstate(
-            over="ignore"
-        ):  # few counts, large sums: improper
+        with np.errstate(over="ignore"):  # few counts, large sums: improper
             squares = statistics.second - statistics.first**2 / divisor
         if self.spherical:
             squares = squares.sum(axis=1, keepdims=True)

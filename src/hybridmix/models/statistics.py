@@ -40,7 +40,7 @@ def positive_counts(
 ) -> FloatArray:
     """Sum the weights (J, n) of components over rows that speak for them, (J,).
 
-    Posteriors are positive: where all weights of a class have one sign, its counts say it all.
+    Posteriors are positive: where all weights of a class have one sign, so do its counts.
     """
     has_both = (weights.min(axis=1) < 0.0) & (weights.max(axis=1) > 0.0)
     positive = np.maximum(counts, 0.0)

@@ -1,7 +1,7 @@
 r"""Rows seen through a subspace: what they say about the latent variables.
 
-Rows ``x = m + V t + noise`` say something about ``t`` by a matrix and a vector of the size
-of the subspace, over the columns that they have:
+Rows ``x = m + V t + noise`` say something about ``t`` by a matrix and a vector of the
+size of the subspace, over the columns that they have:
 
 .. math:: G = V_o^\top \Psi_o^{-1} V_o, \qquad h = V_o^\top \Psi_o^{-1} (x_o - m_o).
 
