@@ -11,7 +11,7 @@ who has a row can check whether it was in the table, though, as with any such re
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from numbers import Number
 from typing import Any
@@ -110,7 +110,9 @@ class Fingerprint:
             hashes = columns.row_hashes(table.real[block], table.codes[block])
             if weights is not None:
                 hashes = hashes[weights[block] > 0]
-            result = result.merge(cls.of_hashes(hashes))
+            # Hashes above those of a full sketch can be left out before they are sorted.
+            low = hashes[hashes <= result.hashes[-1]] if result.is_full else hashes
+            result = result.merge(replace(cls.of_hashes(low), n_rows=len(hashes)))
         return result
 
     @classmethod
@@ -130,6 +132,11 @@ class Fingerprint:
         # below both thresholds, where no row has been dropped.
         n_rows = self.n_rows + other.n_rows
         return Fingerprint(hashes[:SIZE], counts[:SIZE], n_rows)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether further rows can only take the place of others."""
+        return len(self.hashes) == SIZE
 
     @property
     def is_complete(self) -> bool:
@@ -247,10 +254,11 @@ class _ColumnKeys:
     def row_hashes(self, real: FloatArray, codes: IntArray) -> Hashes:
         """Return one number for each row, from real values and category numbers."""
         # Adding zero turns minus zero into zero; NaN has many patterns of bits.
-        values = real + 0.0
+        values = np.ascontiguousarray(real) + 0.0
         values[np.isnan(values)] = np.nan
-        bits = np.ascontiguousarray(values).view(np.uint64)
-        total = _mixed(bits ^ self.real).sum(axis=1, dtype=np.uint64)
+        bits = values.view(np.uint64)
+        bits ^= self.real
+        total = _mixed(bits).sum(axis=1, dtype=np.uint64)
         for keys, key, column in zip(
             self.categories, self.categorical, codes.T, strict=True
         ):
