@@ -130,13 +130,13 @@ class ClassTrainer:
         names : sequence of str
             What to call the classes in messages.
         """
-        weights = dataset.class_weights(len(candidates))
-        searches = [
-            _Search(_possible(list(wanted), dataset.of_class(label), name), weight)
-            for label, (wanted, name, weight) in enumerate(
-                zip(candidates, names, weights.tolist(), strict=True)
-            )
+        weights = dataset.class_weights(len(candidates)).tolist()
+        possible = [
+            _possible(list(wanted), dataset.of_class(label))
+            for label, wanted in enumerate(candidates)
         ]
+        _warn_of_few_rows(candidates, possible, names)
+        searches = list(map(_Search, possible, weights))
         while pending := [c for c, search in enumerate(searches) if not search.is_done]:
             try:
                 self._round(dataset, searches, pending, init)
@@ -274,18 +274,30 @@ def _class_fits(solution: Solution[Mixture]) -> list[ClassFit]:
     ]
 
 
-def _possible(candidates: list[int], dataset: Dataset, name: str) -> list[int]:
+def _possible(candidates: list[int], dataset: Dataset) -> list[int]:
     """Drop numbers of components that exceed the number of distinct rows."""
     n_distinct = dataset.rows.n_distinct(max(candidates))
-    possible = [k for k in candidates if k <= n_distinct]
-    if not possible:
-        warnings.warn(
-            f"{name} has only {n_distinct} distinct row(s), fewer than the "
-            f"{candidates[0]} components asked for; it gets no more than these.",
-            UserWarning,
-            stacklevel=2,
-        )
-    return possible or [n_distinct]
+    return [k for k in candidates if k <= n_distinct] or [n_distinct]
+
+
+def _warn_of_few_rows(
+    candidates: Sequence[Sequence[int]], possible: list[list[int]], names: Sequence[str]
+) -> None:
+    """Warn once of classes that get fewer components than the fewest asked for."""
+    short = [
+        label for label, own in enumerate(possible) if own[0] < min(candidates[label])
+    ]
+    if not short:
+        return
+    first = short[0]
+    others = f" So do {len(short) - 1} other classes." if len(short) > 1 else ""
+    warnings.warn(
+        f"{names[first]} has only {possible[first][0]} distinct row(s), fewer than the "
+        f"{min(candidates[first])} components asked for; it gets no more than these."
+        f"{others}",
+        UserWarning,
+        stacklevel=2,
+    )
 
 
 def component_range(n_components: object) -> list[int]:
