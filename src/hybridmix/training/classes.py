@@ -293,7 +293,7 @@ def _warn_of_few_rows(
     others = f" So do {len(short) - 1} other classes." if len(short) > 1 else ""
     warnings.warn(
         f"{names[first]} has only {possible[first][0]} distinct row(s), fewer than the "
-        f"{min(candidates[first])} components asked for; it gets no more than these."
+        f"{fewest[first]} components asked for; it gets no more than these."
         f"{others}",
         UserWarning,
         stacklevel=2,
