@@ -377,3 +377,26 @@ def test_labels_of_two_kinds_are_refused(y):
 def test_marks_of_unlabelled_rows_may_be_of_another_kind():
     assert encode_labels(["a", -1, "b", None])[1].tolist() == [0, -1, 1, -1]
     assert encode_labels([1, "?", 2], "?")[1].tolist() == [0, -1, 1]
+
+
+# Dates where there were categories -------------------------------------------------------
+
+
+@pytest.mark.parametrize("categories", [[3, 3, 7, 7], list("uvuv"), [True, False] * 2])
+def test_dates_in_a_categorical_column_are_refused(categories):
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "k": categories})
+    imputer = MixtureImputer(1, categorical_features=["k"]).fit(frame)
+    days = pd.to_datetime(["2024-05-01", None, "2024-05-02"])
+    with pytest.raises(TypeError, match="'k' held categories in training, but here"):
+        imputer.transform(pd.DataFrame({"a": [1.0, 2.0, 3.0], "k": days}))
+    empty = pd.DataFrame({"a": [1.0, 2.0], "k": pd.to_datetime([None, None])})
+    filled = imputer.transform(empty)["k"].tolist()
+    assert set(filled) <= set(categories)
+
+
+def test_dates_in_a_categorical_column_of_polars_are_refused():
+    frame = pl.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "k": list("uvuv")})
+    imputer = MixtureImputer(1).fit(frame)
+    days = pl.Series("k", [datetime.date(2024, 5, 1), None], dtype=pl.Date)
+    with pytest.raises(TypeError, match="'k' held categories in training, but here"):
+        imputer.transform(pl.DataFrame({"a": [1.0, 2.0]}).with_columns(days))

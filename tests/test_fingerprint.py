@@ -10,7 +10,7 @@ import pytest
 
 import hybridmix
 from hybridmix import HybridMixtureClassifier, MixtureDensity, MixtureImputer
-from hybridmix.data import Schema
+from hybridmix.data import Schema, read_table
 from hybridmix.data.columns import read_columns
 from hybridmix.data.fingerprint import (
     SEEN,
@@ -198,3 +198,12 @@ def test_it_takes_little_time():
     began = perf_counter()
     Fingerprint.of(table)
     assert perf_counter() - began < 2.0
+
+
+def test_a_few_training_rows_among_new_ones_are_noticed():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(10, 3))
+    model = MixtureDensity().fit(X)
+    mixed = np.vstack([X[:4], rng.normal(size=(6, 3))])
+    found = model.fingerprint_.look_up(model.schema_.encode(read_table(model, mixed)))
+    assert model.fingerprint_.origin(Overlap.of(found)) == Origin.MIXED

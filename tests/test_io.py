@@ -439,7 +439,7 @@ def test_values(value, pattern, saved):
         ("learned", "__class__", "cannot have a fitted attribute '__class__'"),
         ("learned", "__dict__", "cannot have a fitted attribute"),
         ("learned", "predict", "cannot have a fitted attribute 'predict'"),
-        ("learned", "_map_chunks", "cannot have a fitted attribute"),
+        ("learned", "_joined", "cannot have a fitted attribute"),
         ("learned", "n_components", "cannot have a fitted attribute 'n_components'"),
         ("learned", "a b", "cannot have a fitted attribute 'a b'"),
         ("learned", "_metadata_request", "not iterable"),

@@ -1,6 +1,7 @@
 """Model files whose values were changed: the checksums are right, the model is not."""
 
 import warnings
+from copy import copy
 
 import numpy as np
 import pandas as pd
@@ -216,3 +217,18 @@ def test_ill_conditioned_covariances_are_no_tampering(tmp_path):
     np.testing.assert_array_equal(
         load(tmp_path / "model").score_samples(table), model.score_samples(table)
     )
+
+
+@pytest.mark.parametrize("name", ["means_", "covariances_", "mixing_"])
+def test_published_parameters_are_those_of_the_model(name, tmp_path):
+    model = copy(MODELS["full"])
+    setattr(model, name, getattr(model, name) * np.nan)
+    with pytest.raises(ValueError, match=f"{name} is not that of the model"):
+        save(model, tmp_path / "model")
+
+
+def test_labels_are_distinct(tmp_path):
+    model = copy(MODELS["classifier"])
+    model.classes_ = np.array([1, 1])
+    with pytest.raises(ValueError, match="a label twice"):
+        save(model, tmp_path / "model")

@@ -68,6 +68,11 @@ def _mode_of(path: str | os.PathLike[str]) -> int | None:
         raise IsADirectoryError(
             errno.EISDIR, "This is a folder; name a file in it", os.fspath(path)
         )
+    if os.path.abspath(path).startswith(("/dev/", "/proc/")):
+        # Behind these may be a file that something else is writing to.
+        raise OSError(
+            errno.EINVAL, "This is a stream of the process; name a file", os.fspath(path)
+        )
     if not stat.S_ISREG(mode):
         raise OSError(
             errno.EINVAL,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from decimal import InvalidOperation
 from numbers import Number
 
 import numpy as np
@@ -49,7 +50,7 @@ def number_of(value: object) -> float | None:
         return float(value)  # type: ignore[arg-type]
     except OverflowError:
         return np.inf if value > 0 else -np.inf  # type: ignore[operator]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, InvalidOperation):
         return None
 
 

@@ -37,6 +37,7 @@ _FEWEST_JUDGED = 20
 # by this many standard errors that more of them occur there than by chance.
 _LEVEL = 1e-3
 _ERRORS = 3.0
+_UNREPEATED = 0.5 * _LEVEL
 
 
 class Origin(StrEnum):
@@ -151,7 +152,9 @@ class Fingerprint:
         Turing's estimate), and never quite zero.
         """
         repeated = int(self.counts[self.counts > 1].sum())
-        return (repeated + 1.0) / (int(self.counts.sum()) + 2.0)
+        estimate = (repeated + 1.0) / (int(self.counts.sum()) + 2.0)
+        # Where no row repeats another, few rows are no reason to believe that they might.
+        return estimate if repeated else min(estimate, _UNREPEATED)
 
     def look_up(self, table: Table) -> IntArray:
         """Say of each row whether it was in training: `SEEN`, `UNSEEN` or `UNJUDGED`.

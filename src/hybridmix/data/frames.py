@@ -186,6 +186,8 @@ class FrameColumns:
 
         old, dtype = self._series(column), self._dtypes[column]
         values = _of_one_kind(values, dtype.is_numeric())
+        # Numbers may become floats; dates without a value hold what training had there.
+        keeps_type = not (dtype.is_numeric() or dtype.is_temporal())
         new = nw.new_series(str(old.name), values, backend=self._frame.implementation)
         if self.container == "pandas":
             # Columns align by the index of the input, and pandas has several types of
@@ -196,13 +198,13 @@ class FrameColumns:
                 known = source.dtype.categories
                 extra = sorted(set(values) - set(known), key=str)
                 native = native.astype(source.cat.add_categories(extra).dtype)
-            elif not dtype.is_numeric():
+            elif keeps_type:
                 native = native.astype(source.dtype)
             return nw.from_native(native, series_only=True)
         if isinstance(dtype, nw.Enum):
             added = sorted({str(value) for value in values} - set(dtype.categories))
             return new.cast(nw.Enum([*dtype.categories, *added]))
-        return new if dtype.is_numeric() else new.cast(dtype)
+        return new.cast(dtype) if keeps_type else new
 
 
 def _parted(

@@ -33,6 +33,8 @@ class MixtureClassifier(ClassifierMixin, FittedMixture):
         """Raise ValueError unless classes and calibration belong to the model."""
         super().check_consistent()
         require(np.ndim(self.classes_) == 1, "classes_ is not a list of labels")
+        n_distinct = len(set(self.classes_.tolist()))
+        require(n_distinct == len(self.classes_), "classes_ has a label twice")
         same = np.array_equal(self.component_classes_, self.model_.class_of)
         require(same, "component_classes_ belongs to another mixture")
         temperature, share = self.temperature_, self.uniform_share_

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hybridmix._checks import check_number, check_word
 from hybridmix._parallel import workers
+from hybridmix._require import require
 from hybridmix._typing import FloatArray
 from hybridmix.data import Dataset, Schema, Table
 from hybridmix.data.fingerprint import Fingerprint
@@ -72,6 +73,15 @@ class MixtureEstimator(FittedMixture):
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless what is published is what the model says."""
+        super().check_consistent()
+        for name, expected in component_attributes(self.model_, self.schema_).items():
+            if name != "categories_" and name in vars(self):
+                require(
+                    _agree(vars(self)[name], expected), f"{name} is not that of the model"
+                )
 
     # Checks before work ---------------------------------------------------------------
 
@@ -211,6 +221,14 @@ def component_attributes(model: Mixture, schema: Schema) -> dict[str, Any]:
         attributes["category_probabilities_"] = np.split(probabilities, ends, axis=1)
         attributes["categories_"] = [np.array(values) for values in schema.categories]
     return attributes
+
+
+def _agree(found: Any, expected: Any) -> bool:
+    """Return whether arrays, or lists of arrays, are the same up to rounding."""
+    if isinstance(expected, list):
+        return len(found) == len(expected) and all(map(_agree, found, expected))
+    same_shape = np.shape(found) == np.shape(expected)
+    return same_shape and bool(np.allclose(found, expected, rtol=1e-6, equal_nan=True))
 
 
 def _scaled_centres(init: Any, n_components: int, schema: Schema) -> FloatArray:

@@ -71,7 +71,8 @@ class Provenance:
                 f"{unknown}: it has no fingerprint of its training rows. Models from "
                 "files of version 0.1 have none, nor do marginals."
             )
-        if self.overlap.n_seen and self.overlap.n_seen == self.overlap.n_judged:
+        all_seen = self.overlap.n_seen and self.overlap.n_seen == self.overlap.n_judged
+        if all_seen and self.is_exact:
             return (
                 f"{unknown}: new rows would have the same values by chance, as the "
                 "training rows repeat each other."

@@ -284,9 +284,8 @@ def _warn_of_few_rows(
     candidates: Sequence[Sequence[int]], possible: list[list[int]], names: Sequence[str]
 ) -> None:
     """Warn once of classes that get fewer components than the fewest asked for."""
-    short = [
-        label for label, own in enumerate(possible) if own[0] < min(candidates[label])
-    ]
+    fewest = [min(wanted) for wanted in candidates]
+    short = [label for label, own in enumerate(possible) if own[0] < fewest[label]]
     if not short:
         return
     first = short[0]
