@@ -379,7 +379,7 @@ def test_marks_of_unlabelled_rows_may_be_of_another_kind():
     assert encode_labels([1, "?", 2], "?")[1].tolist() == [0, -1, 1]
 
 
-# Dates where there were categories -------------------------------------------------------
+# Dates where there were categories ------------------------------------------------------
 
 
 @pytest.mark.parametrize("categories", [[3, 3, 7, 7], list("uvuv"), [True, False] * 2])
