@@ -12,6 +12,9 @@ from hybridmix._typing import FloatArray
 
 _MOST_LISTED = 20
 
+# Types of columns, as narwhals calls them, that are neither numbers nor categories.
+_DATES = ("Date", "Datetime", "Duration", "Time")
+
 
 def is_missing(value: object) -> bool:
     """Return whether a value is None, NaN, pandas.NA or NaT."""
@@ -136,3 +139,24 @@ def distinct(values: Iterable[object], label: str) -> set[object]:
             f"The {label} holds what cannot be a category ({error}). Convert it to text "
             "or numbers, or drop the column."
         ) from None
+
+
+def check_dates(label: str, dtype: str, trained: str, values: list[object]) -> None:
+    """Refuse dates where training had other categories: all would be unseen.
+
+    Parameters
+    ----------
+    label : str
+        Names the column.
+    dtype, trained : str
+        The type of the column now, and that of training.
+    values : list
+        The cells, None where missing; a column without any value is exempt.
+    """
+    kind = dtype.split("(")[0]
+    is_new = kind in _DATES and not trained.startswith(kind)
+    if is_new and any(value is not None for value in values):
+        raise TypeError(
+            f"The {label} held categories in training, but here it has the type {dtype}. "
+            "Convert it to what it was, or drop it."
+        )

@@ -22,7 +22,6 @@ from hybridmix.data.table import FARTHEST, Table
 # Columns that vary less than this part of another one are perhaps in another unit, and
 # few columns are seldom of one kind.
 _COMPARABLE, _WIDE = 0.1, 32
-_DATES = ("Date", "Datetime", "Duration", "Time")
 # Types of frame columns whose missing cells are null, as NaN would be a value.
 _WITHOUT_NAN = ("Categorical", "Boolean", "String", "Object")
 # Differences of values in larger units than this may be too large for a float.
@@ -200,7 +199,7 @@ class Schema:
         unseen: dict[str, object] = {}
         for position, j in enumerate(self.categorical):
             values, label = columns.values(j), label_of(self.names, j)
-            self._check_dates(j, columns.dtype_name(j), values)
+            check_dates(label, columns.dtype_name(j), self.dtype_names[j], values)
             lookup, strangers = _lookup(values, self.categories[position], label)
             codes[:, position] = [lookup.get(v, MISSING_CODE) for v in values]
             if strangers:
@@ -214,16 +213,6 @@ class Schema:
             )
         real = columns.real(self.real)
         return Table(self, real, codes, check_finite(real, self.names, self.real))
-
-    def _check_dates(self, column: int, dtype: str, values: list[object]) -> None:
-        """Refuse dates where training had other categories: all would be unseen."""
-        kind = dtype.split("(")[0]
-        was_same = self.dtype_names[column].startswith(kind)
-        if kind in _DATES and not was_same and any(v is not None for v in values):
-            raise TypeError(
-                f"The {label_of(self.names, column)} held categories in training, but "
-                f"here it has the type {dtype}. Convert it to what it was, or drop it."
-            )
 
     def decode(self, rows: Rows) -> object:
         """Turn complete encoded rows into a table like the one of training."""
