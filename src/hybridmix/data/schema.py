@@ -13,7 +13,7 @@ import numpy as np
 from hybridmix._registered import registered
 from hybridmix._require import require, require_array, require_whole
 from hybridmix._typing import BoolArray, FloatArray
-from hybridmix.data.cells import distinct, label_of, listed, number_of
+from hybridmix.data.cells import check_dates, distinct, label_of, listed, number_of
 from hybridmix.data.columns import Columns, NewColumn, build_table
 from hybridmix.data.rows import MISSING_CODE, Rows
 from hybridmix.data.summaries import TableSummary, check_finite, relative_weights
