@@ -196,7 +196,8 @@ class Fingerprint:
             return Origin.SEEN if chance**judged < _LEVEL else Origin.UNKNOWN
         n_known = int(self.counts.sum())
         variance = chance * (1.0 - chance) * (1.0 / judged + 1.0 / n_known)
-        if seen <= judged * (chance + _ERRORS * variance**0.5):
+        # A single row may always be the same by chance.
+        if seen <= max(1.0, judged * (chance + _ERRORS * variance**0.5)):
             return Origin.UNSEEN
         return Origin.MIXED
 

@@ -53,8 +53,7 @@ class Provenance:
         if n_seen:
             return (
                 f"The model was not trained on these {n_rows:,} rows. Some of them have "
-                "the same values as training rows, but no more of them than training "
-                "rows repeat each other."
+                "the same values as training rows, but no more than chance explains."
             )
         return f"The model was not trained on any of these {n_rows:,} rows{self._hedge}."
 
