@@ -3,7 +3,7 @@
 ``python benchmarks/compare_versions.py --old OTHER/src --new src`` starts a process for
 each version, asks them in turn, and prints the median of the ratios new / old of
 neighbouring measurements. The measurements are those of ``engine.py``, ``em.py`` and
-``em_missing.py``, made by the scripts that stand beside each version, so that each speaks
+``em_missing.py``, made by the scripts of each version, so that each speaks
 of its own inner parts; whole fits of the public classifier; and ``import hybridmix``.
 
 The command fails if the median ratio of a group exceeds the limit. On a busy machine,
@@ -46,7 +46,7 @@ Times = tuple[float, float]
 
 @dataclass(frozen=True)
 class Task:
-    """Something to measure: a function of this script, or of one beside a version.
+    """Something to measure: a function of this script, or of a script of a version.
 
     Attributes
     ----------

@@ -107,6 +107,7 @@ ARRAYS = [
     ("full", (*SCHEMA, "scale"), put(0.0), "scale has .* not positive"),
     ("full", (*SCHEMA, "scale"), put(-1.0), "scale has .* not positive"),
     ("full", (*GAUSSIAN, "means"), put(np.inf), "means has .* not finite"),
+    ("full", (*GAUSSIAN, "means"), put(1e300), "means are beyond all rows"),
     ("full", (*GAUSSIAN, "covariances"), put(np.nan), "covariances has .* not finite"),
     ("full", (*GAUSSIAN, "covariances"), put(-1.0), "variances that are not positive"),
     ("full", (*GAUSSIAN, "covariances"), skewed, "a covariance is not symmetric"),

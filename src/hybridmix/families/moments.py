@@ -15,6 +15,8 @@ from hybridmix._typing import FloatArray, IntArray
 from hybridmix.families.base import Parameters, Statistics
 from hybridmix.families.prior import LOG_2PI
 
+# No mean of scaled rows is farther away, and its square is still a number.
+_FARTHEST = 1e100
 # Matrices up to this size are inverted at once.
 _SMALL = 16
 # How far covariances may be from symmetric, relatively, and whitened ones from the
@@ -36,6 +38,7 @@ class DiagonalParameters(Parameters):
         """Raise ValueError unless all is finite and the variances are positive."""
         require_rank("means", self.means, 2)
         require_array("means", self.means, self.means.shape)
+        require(np.all(np.abs(self.means) <= _FARTHEST), "means are beyond all rows")
         require_array("variances", self.variances, self.means.shape, positive=True)
 
     def affine(self, scale: FloatArray, shift: FloatArray) -> Self:
@@ -95,6 +98,7 @@ class FullParameters(Parameters):
         """Raise ValueError unless the whiteners are those of the covariances."""
         require_rank("means", self.means, 2)
         require_array("means", self.means, self.means.shape)
+        require(np.all(np.abs(self.means) <= _FARTHEST), "means are beyond all rows")
         require_rank("covariances", self.covariances, 3)
         n_components, d = self.means.shape
         shape = (len(self.covariances), d, d)
