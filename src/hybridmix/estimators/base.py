@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from hybridmix._checks import check_number, is_learned
+from hybridmix._logsumexp import class_posterior
 from hybridmix._parallel import workers
 from hybridmix._require import require, require_instance
 from hybridmix._typing import FloatArray, IntArray
@@ -20,7 +21,6 @@ from hybridmix.data.fingerprint import Fingerprint
 from hybridmix.data.rows import RowSource
 from hybridmix.estimators.imputation import impute_table
 from hybridmix.evaluation import ChunkedRows, log_joint
-from hybridmix.models.logsumexp import class_posterior
 from hybridmix.models.mixture import Mixture, MixtureEvaluation
 from hybridmix.models.typicality import LOG_RARE, log_tail_probability
 

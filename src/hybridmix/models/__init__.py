@@ -1,7 +1,7 @@
 """Joint densities of rows and classes, log p(x, c)."""
 
+from hybridmix._logsumexp import class_posterior, grouped_logsumexp
 from hybridmix.models.base import Evaluation, Model, ModelCoordinates, ModelPoint
-from hybridmix.models.logsumexp import class_posterior, grouped_logsumexp
 from hybridmix.models.mixture import Mixture
 from hybridmix.models.statistics import MixtureStatistics
 

@@ -8,6 +8,11 @@ from functools import cached_property
 
 import numpy as np
 
+from hybridmix._logsumexp import (
+    class_posterior,
+    group_blocks,
+    grouped_logsumexp,
+)
 from hybridmix._registered import registered
 from hybridmix._require import (
     require,
@@ -22,11 +27,6 @@ from hybridmix.families.base import Family, Notes, Parameters, Prepared
 from hybridmix.models.base import Evaluation, Model, RowsOfClass
 from hybridmix.models.coordinates import MixtureCoordinates
 from hybridmix.models.damping import damped_mixture
-from hybridmix.models.logsumexp import (
-    class_posterior,
-    group_blocks,
-    grouped_logsumexp,
-)
 from hybridmix.models.statistics import MixtureStatistics, positive_counts
 
 # A component with less than this share of its rows has died.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammaincc, gammaln, logsumexp
 
+from hybridmix._logsumexp import class_posterior
 from hybridmix._typing import FloatArray
-from hybridmix.models.logsumexp import class_posterior
 from hybridmix.models.mixture import MixtureEvaluation
 
 # Rows of less than this are called outliers unless something else is said.

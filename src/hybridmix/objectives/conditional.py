@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hybridmix._logsumexp import class_posterior
 from hybridmix._registered import registered
 from hybridmix._typing import FloatArray, IntArray
-from hybridmix.models.logsumexp import class_posterior
 from hybridmix.objectives.base import Objective, labelled_rows
 
 

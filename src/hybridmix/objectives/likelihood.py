@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hybridmix._logsumexp import class_posterior
 from hybridmix._registered import registered
 from hybridmix._require import require_number
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data.rows import UNLABELLED
-from hybridmix.models.logsumexp import class_posterior
 from hybridmix.objectives.base import Objective, labelled_rows
 
 

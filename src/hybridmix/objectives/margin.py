@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hybridmix._logsumexp import grouped_logsumexp
 from hybridmix._registered import registered
 from hybridmix._require import require_number, require_positive
 from hybridmix._typing import FloatArray, IntArray
-from hybridmix.models.logsumexp import grouped_logsumexp
 from hybridmix.objectives.base import Objective, labelled_rows
 
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from hybridmix._logsumexp import class_posterior
 from hybridmix._typing import FloatArray, IntArray
-from hybridmix.models.logsumexp import class_posterior
 
 # A temperature of e^7 makes all classes of any table about as probable.
 _LOG_TEMPERATURES = (-3.0, 7.0)
