@@ -14,24 +14,48 @@ def check_number(
     least: float,
     most: float = np.inf,
     whole: bool = False,
+    or_word: str | None = None,
 ) -> None:
-    """Refuse an option that is not a number or out of range."""
-    kind = Integral if whole else Real
-    if (
-        not isinstance(value, kind)
-        or isinstance(value, bool)
-        or not (least <= _as_float(value) <= most)
-        or np.isinf(_as_float(value))
-    ):
+    """Refuse an option that is not a number or out of range.
+
+    Parameters
+    ----------
+    name : str
+        The option.
+    value : object
+        What was given.
+    least, most : float
+        The range; infinity itself is never in it.
+    whole : bool
+        Whether only whole numbers will do.
+    or_word : str or None
+        A word that may be given instead of a number.
+    """
+    if or_word is not None and not isinstance(value, Real):
+        if isinstance(value, str) and value == or_word:
+            return
+        raise ValueError(f"{name}={value!r} is neither a number nor {or_word!r}.")
+    if not _is_between(value, least, most, Integral if whole else Real):
         expected = "a whole number" if whole else "a finite number"
         upper = "" if most == np.inf else f" and at most {most:g}"
+        word = "" if or_word is None else f", or {or_word!r}"
         raise ValueError(
             f"{name}={value!r} is not valid: it must be {expected} of at least "
-            f"{least:g}{upper}."
+            f"{least:g}{upper}{word}."
         )
 
 
-def _as_float(value: Real) -> float:
+def _is_between(
+    value: object, least: float, most: float, kind: type[Integral] | type[Real]
+) -> bool:
+    """Return whether a value is a finite number of a kind, and in a range."""
+    if not isinstance(value, kind) or isinstance(value, bool):
+        return False
+    number = _as_float(value)
+    return least <= number <= most and not np.isinf(number)
+
+
+def _as_float(value: Real | Integral) -> float:
     """Return a number as a float; whole numbers beyond all floats are infinite."""
     try:
         return float(value)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from copy import copy
 from dataclasses import dataclass, field
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -184,13 +183,7 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
 
     def _check_threshold(self) -> None:
         check_word("threshold", self.threshold, THRESHOLDS)
-        if self.contamination != "auto":
-            if not isinstance(self.contamination, Real):
-                raise ValueError(
-                    f"contamination={self.contamination!r} is neither a number nor "
-                    "'auto'."
-                )
-            check_number("contamination", self.contamination, 0.0, 0.5)
+        check_number("contamination", self.contamination, 0.0, 0.5, or_word="auto")
         if self.target is not None:
             check_number("target", self.target, 0.0, 1.0)
 

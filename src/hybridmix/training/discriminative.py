@@ -101,8 +101,7 @@ class Discrimination:
                 f"objective={self.objective!r} is not one: use solver='lbfgs'."
             )
         check_number("tradeoff", self.tradeoff, 0.0, 1e9)
-        if self.margin != "auto":
-            check_number("margin", self.margin, 1e-6, 1e9)
+        check_number("margin", self.margin, 1e-6, 1e9, or_word="auto")
         check_number("n_steps", self.n_steps, 1, whole=True)
         check_number("patience", self.patience, 1, whole=True)
         if self.generalisation_loss is not None:

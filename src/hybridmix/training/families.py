@@ -53,8 +53,8 @@ class Structure:
     def __post_init__(self) -> None:
         check_word("covariance_type", self.covariance_type, COVARIANCE_TYPES)
         check_word("noise", self.noise, NOISES)
-        if self.covariance_prior != "auto":
-            check_number("covariance_prior", self.covariance_prior, 0.0, 1e12)
+        prior = self.covariance_prior
+        check_number("covariance_prior", prior, 0.0, 1e12, or_word="auto")
         check_number("variance_floor", self.variance_floor, 1e-12, 1.0)
         check_number("smoothing", self.smoothing, 1e-10, 1e12)
         _check_n_factors(self.n_factors)

@@ -71,14 +71,8 @@ class ClassifierOptions:
                 )
         else:
             _check_probabilities(self.class_prior, len(self.n_components))
-        if isinstance(self.unlabelled_weight, str):
-            if self.unlabelled_weight != "auto":
-                raise ValueError(
-                    f"unlabelled_weight={self.unlabelled_weight!r} is neither a number "
-                    "nor 'auto'."
-                )
-        else:
-            check_number("unlabelled_weight", self.unlabelled_weight, 0.0, 1e9)
+        weight = self.unlabelled_weight
+        check_number("unlabelled_weight", weight, 0.0, 1e9, or_word="auto")
         solver = self.discrimination.chosen_solver()
         if (
             self.discrimination.refine_subspace
