@@ -178,6 +178,17 @@ Tune = Annotated[
         rich_help_panel=_MODEL,
     ),
 ]
+Threshold = Annotated[
+    float | None,
+    typer.Option(
+        min=0.0, max=1.0, help="Flag rows below this probability; 0.01 by default."
+    ),
+]
+Share = Annotated[
+    float | None,
+    typer.Option(min=0.0, max=1.0, help="Flag this share of the rows instead."),
+]
+Worst = Annotated[int, typer.Option(min=0, help="How many rows to show.")]
 Seed = Annotated[int, typer.Option(help="Seed for everything random.")]
 Jobs = Annotated[
     int | None, typer.Option(help="Number of threads; of processes with --tune.")

@@ -101,19 +101,9 @@ def outliers(
     table: opt.TablePath,
     output: opt.OptionalOutput = None,
     model: opt.GivenModel = None,
-    threshold: Annotated[
-        float | None,
-        typer.Option(
-            min=0.0,
-            max=1.0,
-            help="Flag rows below this probability; 0.01 by default.",
-        ),
-    ] = None,
-    share: Annotated[
-        float | None,
-        typer.Option(min=0.0, max=1.0, help="Flag this share of the rows instead."),
-    ] = None,
-    worst: Annotated[int, typer.Option(min=0, help="How many rows to show.")] = 10,
+    threshold: opt.Threshold = None,
+    share: opt.Share = None,
+    worst: opt.Worst = 10,
     categorical: opt.Categorical = None,
     real: opt.Real = None,
     drop: opt.Drop = None,

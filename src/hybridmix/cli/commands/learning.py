@@ -42,24 +42,11 @@ def fit(
     quiet: opt.Quiet = False,
 ) -> None:
     """Fit a model to a table: a classifier, or a density without --target."""
-    reading = fitting.Reading(
-        split(real),
-        split(categorical),
-        split(drop),
-        split(na),
-        target,
-        unlabelled,
-        weight,
-    )
+    named = split(real), split(categorical), split(drop), split(na)
+    reading = fitting.Reading(*named, target, unlabelled, weight)
+    numbers = fitting.parse_components(components)
     chosen = fitting.Options(
-        fitting.parse_components(components),
-        covariance,
-        objective,
-        tradeoff,
-        calibrate,
-        tune,
-        seed,
-        jobs,
+        numbers, covariance, objective, tradeoff, calibrate, tune, seed, jobs
     )
     with talking(quiet, as_json) as console:
         check_output(output, table, is_table=False)
@@ -69,15 +56,10 @@ def fit(
         begin = time.perf_counter()
         model = training.model(fitting.fit(estimator, training, console), reading)
         seconds = time.perf_counter() - begin
-        if was_interrupted():
-            # A file at `output` means a complete fit, to people and to scripts.
-            path = output.with_name(f"{output.stem}.interrupted{output.suffix}")
-            model.save(path)
-            console.warn(f"The best model so far is in {path}; {output} is not written.")
-            _sum_up(console, path, training, model, seconds)
+        path = _save(model, output, console)
+        _sum_up(console, path, training, model, seconds)
+        if path != output:
             raise typer.Exit(INTERRUPTED)
-        model.save(output)
-        _sum_up(console, output, training, model, seconds)
 
 
 def _show_columns(training: Training, reading: fitting.Reading, console: Console) -> None:
@@ -89,6 +71,18 @@ def _show_columns(training: Training, reading: fitting.Reading, console: Console
     # JSON lists all columns at the end.
     if not console.as_json and (console.is_silent or is_cut):
         fitting.warn_of_dropped(training.kinds, reading, console)
+
+
+def _save(model: Model, output: Path, console: Console) -> Path:
+    """Save a model; return where it is, which is elsewhere after an interrupt."""
+    if not was_interrupted():
+        model.save(output)
+        return output
+    # A file at `output` means a complete fit, to people and to scripts.
+    path = output.with_name(f"{output.stem}.interrupted{output.suffix}")
+    model.save(path)
+    console.warn(f"The best model so far is in {path}; {output} is not written.")
+    return path
 
 
 def _sum_up(
