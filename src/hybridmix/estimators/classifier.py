@@ -29,6 +29,7 @@ from hybridmix.solvers import Solver
 from hybridmix.training.classes import Components, component_range
 from hybridmix.training.classifier import fit_classifier
 from hybridmix.training.discriminative import Discrimination
+from hybridmix.training.record import Fitted
 from hybridmix.training.run import ClassifierOptions
 
 
@@ -257,11 +258,7 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
         dataset = Dataset.arrange(read.table, labels, read.weights)
         names = [f"The class {label!r}" for label in classes.tolist()]
         _check_classes(dataset, names)
-        options = replace(
-            options,
-            n_components=self._components_of(classes),
-            class_prior=_class_prior(self.class_prior),
-        )
+        options = self._options_for(classes, options)
         validation = self._validation_rows(
             schema, classes, read.attributes, (X_val, y_val, sample_weight_val)
         )
@@ -273,22 +270,7 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
             fitted = fit_classifier(
                 options, dataset, validation, schema, init, generator, pool, names
             )
-        self._publish(
-            {
-                **read.attributes,
-                **model_attributes(fitted),
-                "classes_": classes,
-                "class_prior_": np.exp(fitted.model.log_class_prior),
-                "n_components_": np.diff(fitted.model.offsets),
-                "component_classes_": fitted.model.class_of,
-                "bic_": fitted.bic,
-                "history_": fitted.history,
-                "trace_": fitted.history.get("value", np.empty(0)),
-                "unlabelled_weight_": fitted.unlabelled_weight,
-                "temperature_": fitted.calibration.temperature,
-                "uniform_share_": fitted.calibration.uniform_share,
-            }
-        )
+        self._publish({**read.attributes, **_learned_attributes(fitted, classes)})
         warn_of(fitted.messages)
         return self
 
@@ -327,6 +309,16 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
             self.class_prior if isinstance(self.class_prior, str) else "empirical",
             self.unlabelled_weight,
             bool(self.calibrate),
+        )
+
+    def _options_for(
+        self, classes: np.ndarray, checked: ClassifierOptions
+    ) -> ClassifierOptions:
+        """Add to checked options what depends on the classes of a table."""
+        return replace(
+            checked,
+            n_components=self._components_of(classes),
+            class_prior=_class_prior(self.class_prior),
         )
 
     def _components_of(self, classes: np.ndarray) -> list[list[int]]:
@@ -372,6 +364,24 @@ def _check_classes(dataset: Dataset, names: list[str]) -> None:
             f"{names[absent[0]]} has no row of positive weight, or of more than 1e-30 of "
             "the largest weight."
         )
+
+
+def _learned_attributes(fitted: Fitted, classes: np.ndarray) -> dict[str, Any]:
+    """Return what training has learned, as it is published."""
+    model = fitted.model
+    return {
+        **model_attributes(fitted),
+        "classes_": classes,
+        "class_prior_": np.exp(model.log_class_prior),
+        "n_components_": np.diff(model.offsets),
+        "component_classes_": model.class_of,
+        "bic_": [dict(criteria) for criteria in fitted.bic],
+        "history_": dict(fitted.history),
+        "trace_": fitted.history.get("value", np.empty(0)),
+        "unlabelled_weight_": fitted.unlabelled_weight,
+        "temperature_": fitted.calibration.temperature,
+        "uniform_share_": fitted.calibration.uniform_share,
+    }
 
 
 def _class_prior(given: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ from hybridmix.models.mixture import Mixture
 from hybridmix.progress import printing
 from hybridmix.training.classes import Estimation, component_range
 from hybridmix.training.covariances import COVARIANCE_TYPES, covariance_type_of
-from hybridmix.training.density import DensityTraining
+from hybridmix.training.density import DensityOptions, fit_density
 from hybridmix.training.families import Structure
 from hybridmix.training.record import Fitted
 from hybridmix.training.starts import METHODS
@@ -127,7 +127,7 @@ class MixtureEstimator(FittedMixture):
         self, X: Any, sample_weight: Any, candidates: Any
     ) -> tuple[Fitted, Dataset, dict[str, Any]]:
         """Fit a mixture to all rows; return also the rows and what to publish."""
-        training = DensityTraining(
+        options = DensityOptions(
             self._structure(), self._estimation(), component_range(candidates)
         )
         self._check_init()
@@ -139,16 +139,16 @@ class MixtureEstimator(FittedMixture):
         if isinstance(init, FittedMixture):
             init = self._translated(init, schema, np.empty(0))
         elif not isinstance(init, str):
-            training = replace(training, n_components=training.n_components[:1])
-            init = _scaled_centres(init, training.n_components[0], schema)
+            options = replace(options, n_components=options.n_components[:1])
+            init = _scaled_centres(init, options.n_components[0], schema)
         generator = np.random.default_rng(self._seed())
         with workers(self.n_jobs) as pool, printing(self.verbose):
-            fitted = training.fit(dataset, schema, init, generator, pool)
+            fitted = fit_density(options, dataset, schema, init, generator, pool)
         attributes = {
             **read.attributes,
             **model_attributes(fitted),
             "n_components_": fitted.model.n_components,
-            "bic_": fitted.bic[0],
+            "bic_": dict(fitted.bic[0]),
             "trace_": fitted.history["value"],
         }
         return fitted, dataset, attributes
@@ -185,7 +185,7 @@ def end_if_interrupted(model: FittedMixture) -> None:
         raise KeyboardInterrupt
 
 
-def warn_of(messages: list[str]) -> None:
+def warn_of(messages: Iterable[str]) -> None:
     """Warn a user of what happened in training."""
     for message in messages:
         warnings.warn(message, ConvergenceWarning, stacklevel=3)

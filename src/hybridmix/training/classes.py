@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 
@@ -61,9 +61,9 @@ class ClassFit:
         Iterations, and how often components were started anew.
     interrupted : bool
         Whether the user ended the search for a better fit.
-    traces : dict of str to list of float
+    traces : mapping of str to list of float
         What changed over the iterations, if the class was fitted by itself.
-    bic : dict of int to float
+    bic : mapping of int to float
         The criterion for each number of components that was tried.
     """
 
@@ -73,8 +73,8 @@ class ClassFit:
     n_iter: int
     n_reseeded: int
     interrupted: bool = False
-    traces: dict[str, list[float]] = field(default_factory=dict)
-    bic: dict[int, float] = field(default_factory=dict)
+    traces: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    bic: Mapping[int, float] = field(default_factory=dict)
 
     def criterion(self, total_weight: float) -> float:
         """Return the Bayesian information criterion, for rows of this total weight."""

@@ -75,7 +75,7 @@ def fit_classifier(
         try:
             calibration = _calibrated(run, dataset, validation, weight, solution.model)
         except KeyboardInterrupt:
-            messages = [*messages, INTERRUPTED]
+            messages = (*messages, INTERRUPTED)
     return Fitted(
         schema,
         solution.model,

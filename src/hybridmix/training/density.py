@@ -29,8 +29,8 @@ from hybridmix.training.record import (
 
 
 @dataclass(frozen=True)
-class DensityTraining:
-    """Fits a mixture to all rows by EM.
+class DensityOptions:
+    """The options of the training of a density.
 
     Attributes
     ----------
@@ -46,62 +46,61 @@ class DensityTraining:
     estimation: Estimation
     n_components: list[int]
 
-    def fit(
-        self,
-        dataset: Dataset,
-        schema: Schema,
-        init: str | FloatArray | Mixture,
-        generator: np.random.Generator,
-        pool: Workers,
-    ) -> Fitted:
-        """Fit and choose the number of components.
 
-        Parameters
-        ----------
-        dataset : Dataset
-            All rows, with the label 0.
-        schema : Schema
-            Of their table.
-        init : str, ndarray or Mixture
-            Method of the starts, scaled centres, or a model to go on from.
-        generator : numpy.random.Generator
-            Source of randomness.
-        pool : Workers
-            Threads.
-        """
-        fewest = min(self.n_components)
-        if fewest > dataset.n_rows:
-            raise ValueError(
-                f"n_components={fewest} is more than the number of rows, "
-                f"n_samples={dataset.n_rows}. Use fewer components."
-            )
-        candidates = self.n_components
-        if isinstance(init, Mixture):
-            candidates = [init.n_components]
-            subspace = subspace_of(init)
-        else:
-            check_memory(self.structure, len(schema.real), fewest)
-            subspace = fitted_subspace(self.structure, schema, dataset)
-        family_of = family_maker(self.structure, schema, dataset, subspace)
-        trainer = ClassTrainer(
-            family_of,
-            self.estimation.solver(),
-            self.estimation.n_init,
-            generator,
-            pool,
+def fit_density(
+    options: DensityOptions,
+    dataset: Dataset,
+    schema: Schema,
+    init: str | FloatArray | Mixture,
+    generator: np.random.Generator,
+    pool: Workers,
+) -> Fitted:
+    """Fit a mixture to all rows by EM, and choose the number of components.
+
+    Parameters
+    ----------
+    options : DensityOptions
+        What to do.
+    dataset : Dataset
+        All rows, with the label 0.
+    schema : Schema
+        Of their table.
+    init : str, ndarray or Mixture
+        Method of the starts, scaled centres, or a model to go on from.
+    generator : numpy.random.Generator
+        Source of randomness.
+    pool : Workers
+        Threads.
+    """
+    structure, estimation = options.structure, options.estimation
+    candidates = options.n_components
+    fewest = min(candidates)
+    if fewest > dataset.n_rows:
+        raise ValueError(
+            f"n_components={fewest} is more than the number of rows, "
+            f"n_samples={dataset.n_rows}. Use fewer components."
         )
-        [fit] = trainer.fit(dataset, [candidates], init, ["The table"])
-        return Fitted(
-            schema,
-            fit.model,
-            fit.converged,
-            fit.n_iter,
-            history_in_units(fit.traces, dataset, schema.scale),
-            bic_in_units([fit.bic], dataset, schema.scale),
-            messages=em_messages(
-                fit.converged, fit.interrupted, fit.n_reseeded, self.estimation.max_iter
-            ),
-        )
+    if isinstance(init, Mixture):
+        candidates = [init.n_components]
+        subspace = subspace_of(init)
+    else:
+        check_memory(structure, len(schema.real), fewest)
+        subspace = fitted_subspace(structure, schema, dataset)
+    family_of = family_maker(structure, schema, dataset, subspace)
+    solver = estimation.solver()
+    trainer = ClassTrainer(family_of, solver, estimation.n_init, generator, pool)
+    [fit] = trainer.fit(dataset, [candidates], init, ["The table"])
+    return Fitted(
+        schema,
+        fit.model,
+        fit.converged,
+        fit.n_iter,
+        history_in_units(fit.traces, dataset, schema.scale),
+        bic_in_units([fit.bic], dataset, schema.scale),
+        messages=em_messages(
+            fit.converged, fit.interrupted, fit.n_reseeded, estimation.max_iter
+        ),
+    )
 
 
 def bootstrapped(

@@ -143,45 +143,64 @@ class Discrimination:
         curvature = 1.0 + (self.tradeoff if self.objective == "hybrid" else 0.0)
         return SOLVERS[self.solver](self.n_steps, curvature)
 
-    def solve(
-        self,
-        objective: Objective,
-        dataset: Dataset,
-        validation: Dataset | None,
-        start: Mixture,
-        pool: Workers,
-        learn_class_prior: bool,
-        generator: np.random.Generator,
-    ) -> Solution[Mixture]:
-        """Train; with validation rows, keep the model of the lowest error on them.
 
-        The traces have the discriminative term without its weight, and the validation
-        error.
-        """
-        if self.refine_subspace:
-            start = refining(start)
-        problem = Problem(dataset, objective, start, pool, learn_class_prior)
-        solver = self.chosen_solver()
-        n_steps = getattr(solver, "max_iter", self.n_steps)
-        warn_if_long(problem, start, solver, n_steps)
-        stopping = None
-        if validation is not None:
-            patience, loss = self.patience, self.generalisation_loss
-            stopping = EarlyStopping(
-                validation_error(validation, start, pool),
-                patience,
-                np.inf if loss is None else loss,
-            )
-        solution = solver.solve(problem, start, stopping, generator)
-        model = solution.model
-        traces = dict(solution.traces)
-        if stopping is not None:
-            traces["validation_error"] = stopping.losses
-            model = cast(Mixture, stopping.best_model or model)
-        if isinstance(objective, Blend) and objective.tradeoff:
-            for name in objective.second.parts:
-                traces[name] = [value / objective.tradeoff for value in traces[name]]
-        return replace(solution, model=refined(model), traces=traces)
+def discriminate(
+    options: Discrimination,
+    objective: Objective,
+    dataset: Dataset,
+    validation: Dataset | None,
+    start: Mixture,
+    learn_class_prior: bool,
+    generator: np.random.Generator,
+    pool: Workers,
+) -> Solution[Mixture]:
+    """Train a mixture; with validation rows, keep the one of the lowest error on them.
+
+    The traces have the discriminative term without its weight, and the validation error.
+
+    Parameters
+    ----------
+    options : Discrimination
+        What to do.
+    objective : Objective
+        What is maximised: the `blend` of the options, for the table at hand.
+    dataset : Dataset
+        Labelled and unlabelled rows.
+    validation : Dataset or None
+        Labelled rows to stop by.
+    start : Mixture
+        Where to begin.
+    learn_class_prior : bool
+        Whether class probabilities are estimated.
+    generator : numpy.random.Generator
+        Source of randomness.
+    pool : Workers
+        Threads.
+    """
+    if options.refine_subspace:
+        start = refining(start)
+    problem = Problem(dataset, objective, start, pool, learn_class_prior)
+    solver = options.chosen_solver()
+    n_steps = getattr(solver, "max_iter", options.n_steps)
+    warn_if_long(problem, start, solver, n_steps)
+    stopping = None
+    if validation is not None:
+        loss = options.generalisation_loss
+        stopping = EarlyStopping(
+            validation_error(validation, start, pool),
+            options.patience,
+            np.inf if loss is None else loss,
+        )
+    solution = solver.solve(problem, start, stopping, generator)
+    model = solution.model
+    traces = dict(solution.traces)
+    if stopping is not None:
+        traces["validation_error"] = stopping.losses
+        model = cast(Mixture, stopping.best_model or model)
+    if isinstance(objective, Blend) and objective.tradeoff:
+        for name in objective.second.parts:
+            traces[name] = [value / objective.tradeoff for value in traces[name]]
+    return replace(solution, model=refined(model), traces=traces)
 
 
 def validation_error(

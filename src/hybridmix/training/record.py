@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,7 +15,7 @@ from hybridmix.training.calibration import Calibration
 
 @dataclass(frozen=True)
 class Fitted:
-    """A trained model and how it came about.
+    """A trained model and how it came about; not to be changed.
 
     Attributes
     ----------
@@ -26,15 +27,15 @@ class Fitted:
         Whether the last solver met its tolerance.
     n_iter : int
         Iterations of the last solver; the most of any class, if these were apart.
-    history : dict of str to ndarray
+    history : mapping of str to ndarray
         What changed over these iterations, in the units of the table.
-    bic : list of dict
+    bic : tuple of mappings of int to float
         For each class: the criterion of each number of components that was tried.
     unlabelled_weight : float
         What an unlabelled row counted.
     calibration : Calibration
         Of the class probabilities.
-    messages : list of str
+    messages : tuple of str
         What the user should be warned about.
     """
 
@@ -42,11 +43,11 @@ class Fitted:
     model: Mixture
     converged: bool
     n_iter: int
-    history: dict[str, FloatArray]
-    bic: list[dict[int, float]]
+    history: Mapping[str, FloatArray]
+    bic: tuple[Mapping[int, float], ...]
     unlabelled_weight: float = 1.0
     calibration: Calibration = field(default_factory=Calibration)
-    messages: list[str] = field(default_factory=list)
+    messages: tuple[str, ...] = ()
 
     @property
     def interrupted(self) -> bool:
@@ -59,7 +60,7 @@ INTERRUPTED = "Interrupted: the best model so far is kept."
 
 def em_messages(
     converged: bool, interrupted: bool, n_reseeded: int, max_iter: int
-) -> list[str]:
+) -> tuple[str, ...]:
     """Say what a user should know of a run of EM."""
     messages = []
     if interrupted:
@@ -75,26 +76,26 @@ def em_messages(
             "components (n_components), a stronger covariance_prior or a higher "
             "variance_floor."
         )
-    return messages
+    return tuple(messages)
 
 
 def bic_in_units(
-    bic: list[dict[int, float]], dataset: Dataset, scale: FloatArray
-) -> list[dict[int, float]]:
+    bic: Sequence[Mapping[int, float]], dataset: Dataset, scale: FloatArray
+) -> tuple[Mapping[int, float], ...]:
     """Return the criteria in the units of the table, which likelihoods depend on."""
     result = []
     for label, values in enumerate(bic):
         log_volume = dataset.of_class(label).log_volume(scale)
         result.append({k: value + 2.0 * log_volume for k, value in values.items()})
-    return result
+    return tuple(result)
 
 
 def history_in_units(
-    traces: dict[str, list[float]],
+    traces: Mapping[str, Sequence[float]],
     dataset: Dataset,
     scale: FloatArray,
     unlabelled_weight: float = 1.0,
-) -> dict[str, FloatArray]:
+) -> Mapping[str, FloatArray]:
     """Return the traces in the units of the table, which likelihoods depend on."""
     history = {name: np.array(trace) for name, trace in traces.items()}
     if "likelihood" not in history:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from hybridmix.objectives import Likelihood
 from hybridmix.problem import Problem
 from hybridmix.solvers import Solution
 from hybridmix.training.classes import ClassFit, ClassTrainer, Estimation
-from hybridmix.training.discriminative import Discrimination
+from hybridmix.training.discriminative import Discrimination, discriminate
 from hybridmix.training.families import (
     FamilyOf,
     Structure,
@@ -98,15 +98,15 @@ class Outcome(NamedTuple):
     ----------
     solution : Solution
         Of the last solver.
-    bic : list of dict
+    bic : tuple of mappings of int to float
         For each class: the criterion of each number of components that was tried.
-    messages : list of str
+    messages : tuple of str
         What the user should be warned about.
     """
 
     solution: Solution[Mixture]
-    bic: list[dict[int, float]]
-    messages: list[str]
+    bic: tuple[Mapping[int, float], ...]
+    messages: tuple[str, ...]
 
 
 class ClassifierRun:
@@ -146,8 +146,8 @@ class ClassifierRun:
         """Run EM and, if the objective asks for it, discriminative training."""
         options = self._options
         discrimination = options.discrimination
-        bic: list[dict[int, float]] = []
-        messages: list[str] = []
+        bic: tuple[Mapping[int, float], ...] = ()
+        messages: tuple[str, ...] = ()
         if isinstance(init, Mixture) and not discrimination.is_generative:
             start = self._continued(dataset, init)
         else:
@@ -157,17 +157,18 @@ class ClassifierRun:
                 return outcome
             start = solution.model
         objective = discrimination.blend(self._n_columns(start), unlabelled_weight)
-        solution = discrimination.solve(
+        solution = discriminate(
+            discrimination,
             objective,
             dataset,
             validation,
             start,
-            self.pool,
             options.learns_class_prior,
             self.generator,
+            self.pool,
         )
         if solution.interrupted:
-            messages = [*messages, INTERRUPTED]
+            messages = (*messages, INTERRUPTED)
         return Outcome(solution, bic, messages)
 
     def _n_columns(self, model: Mixture) -> int:
@@ -181,12 +182,12 @@ class ClassifierRun:
     ) -> Outcome:
         """Fit the classes apart, then together if anything couples them."""
         options = self._options
-        bic: list[dict[int, float]] = []
+        bic: tuple[Mapping[int, float], ...] = ()
         if isinstance(init, Mixture):
             start = self._continued(dataset, init)
         else:
             fits, start = self._fit_apart(dataset, init)
-            bic = [fit.bic for fit in fits]
+            bic = tuple(fit.bic for fit in fits)
             apart = _joined_solution(start, fits)
             if apart.interrupted or not _are_coupled(dataset, start.family):
                 return Outcome(apart, bic, self._messages(apart))
@@ -202,7 +203,7 @@ class ClassifierRun:
         )
         return Outcome(solution, bic, self._messages(solution))
 
-    def _messages(self, solution: Solution[Mixture]) -> list[str]:
+    def _messages(self, solution: Solution[Mixture]) -> tuple[str, ...]:
         return em_messages(
             solution.converged,
             solution.interrupted,
