@@ -30,10 +30,15 @@ def require_array(
     """Refuse all but an array of finite double-precision numbers of this shape."""
     is_array = isinstance(array, np.ndarray) and array.dtype == np.float64
     require(is_array, f"{name} is not an array of double-precision numbers")
-    require(array.shape == shape, f"{name} does not have the shape {shape}")
+    require_shape(name, array, shape)
     require(np.isfinite(array).all(), f"{name} has values that are not finite")
     if positive:
         require((array > 0.0).all(), f"{name} has values that are not positive")
+
+
+def require_shape(name: str, array: FloatArray, shape: tuple[int, ...]) -> None:
+    """Refuse an array of another shape."""
+    require(array.shape == shape, f"{name} does not have the shape {shape}")
 
 
 def require_rank(name: str, array: Any, rank: int) -> None:

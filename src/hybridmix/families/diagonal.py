@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hybridmix._registered import registered
-from hybridmix._require import require, require_instance
+from hybridmix._require import require_instance, require_shape
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import Rows
 from hybridmix.families.base import Family
@@ -71,8 +71,7 @@ class DiagonalGaussian(Family[DiagonalParameters, DiagonalStatistics]):
 
     def check_parameters(self, parameters: DiagonalParameters, n_components: int) -> None:
         require_instance("a set of parameters", parameters, DiagonalParameters)
-        shape = (n_components, self.n_columns)
-        require(parameters.means.shape == shape, f"means does not have the shape {shape}")
+        require_shape("means", parameters.means, (n_components, self.n_columns))
 
     def width(self, n_components: int, observed: BoolArray | None = None) -> int:
         return max(n_components, 3 * self.n_columns)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hybridmix._registered import registered
-from hybridmix._require import require, require_instance
+from hybridmix._require import require, require_instance, require_shape
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import Rows
 from hybridmix.families.base import Family, Notes
@@ -72,8 +72,7 @@ class FullGaussian(Family[FullParameters, FullStatistics]):
 
     def check_parameters(self, parameters: FullParameters, n_components: int) -> None:
         require_instance("a set of parameters", parameters, FullParameters)
-        shape = (n_components, self.n_columns)
-        require(parameters.means.shape == shape, f"means does not have the shape {shape}")
+        require_shape("means", parameters.means, (n_components, self.n_columns))
         copies = 1 if self.tied else n_components
         require(
             len(parameters.covariances) == copies,

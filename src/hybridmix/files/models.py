@@ -149,20 +149,13 @@ def read_versions(
 
     Parameters
     ----------
-    path : str or path-like
-        A file that `save` has written.
-    max_bytes : int, default=4 GiB
-        A file whose unpacked content is larger is refused.
+    path, max_bytes
+        As in `read_metadata`, which raises the same errors.
 
     Returns
     -------
     versions : dict of str to str
         Of hybridmix, numpy and scikit-learn.
-
-    Raises
-    ------
-    ModelFileError
-        If the file is damaged or not a model that this version can read.
     """
     return _read_entry(path, "versions", max_bytes)
 

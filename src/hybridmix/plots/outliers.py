@@ -118,15 +118,7 @@ class OutlierScoresDisplay:
             linewidth=1.0,
             label=f"threshold {threshold:.2f}",
         )
-        ax.plot(
-            scores[is_outlier],
-            np.full(n_outliers, _LOWEST),
-            "v",
-            color=PALETTE[1],
-            markeredgecolor="black",
-            markersize=6,
-            clip_on=False,
-        )
+        _mark(ax, scores[is_outlier])
         ax.set(
             xlim=(edges[0], 0.0),
             yscale="log",
@@ -136,6 +128,19 @@ class OutlierScoresDisplay:
         )
         ax.legend(loc="upper left")
         return self
+
+
+def _mark(ax: Any, scores: FloatArray) -> None:
+    """Point at scores from below: a bin of one row may be too thin to be seen."""
+    ax.plot(
+        scores,
+        np.full(len(scores), _LOWEST),
+        "v",
+        color=PALETTE[1],
+        markeredgecolor="black",
+        markersize=6,
+        clip_on=False,
+    )
 
 
 def _edges(lowest: float, threshold: float, scale: Any) -> FloatArray:

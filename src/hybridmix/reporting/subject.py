@@ -29,26 +29,14 @@ class Subject:
 
     Attributes
     ----------
-    given : estimator
-        The model as it was given: perhaps a search.
-    model : FittedMixture
-        The fitted mixture itself.
+    given, model, table, y, labels, n_folds, seed
+        As in `hybridmix.tasks.base.Cases`.
     X : array or data frame of shape (n, d)
         The table.
     columns : Columns
         The same, to be read column by column.
-    table : Table
-        The same, encoded by the model.
-    y : ndarray of shape (n,) or None
-        Labels as they were given.
-    labels : ndarray of shape (n,)
-        Class numbers; -1 where there is no label.
-    n_folds : int
-        Folds of cross-validation, if there are enough rows.
     baselines : bool
         Whether to compare with other models.
-    seed : int
-        Seed for everything that is drawn.
     """
 
     given: Any
