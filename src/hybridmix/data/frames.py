@@ -176,16 +176,15 @@ class FrameColumns:
         """Return new categories as a series, of the type of the column if possible."""
         import narwhals.stable.v2 as nw
 
-        old, dtype = self._series(column), self._kinds[column].dtype
+        dtype = self._kinds[column].dtype
         values = _of_one_kind(values, dtype.is_numeric())
         # Numbers may become floats; dates without a value hold what training had there.
         keeps_type = not (dtype.is_numeric() or dtype.is_temporal())
-        new = nw.new_series(str(old.name), values, backend=self._frame.implementation)
         if self.container == "pandas":
             # Columns align by the index of the input, and pandas has several types of
             # strings and booleans.
-            source = old.to_native()
-            native = new.to_native().set_axis(source.index).rename(source.name)
+            source = self._frame.to_native().iloc[:, column]
+            native = type(source)(values, index=source.index, name=source.name)
             if dtype == nw.Categorical:
                 known = source.dtype.categories
                 extra = sorted(set(values) - set(known), key=str)
@@ -193,6 +192,8 @@ class FrameColumns:
             elif keeps_type:
                 native = native.astype(source.dtype)
             return nw.from_native(native, series_only=True)
+        name = str(self._names[column])
+        new = nw.new_series(name, values, backend=self._frame.implementation)
         if isinstance(dtype, nw.Enum):
             added = sorted({str(value) for value in values} - set(dtype.categories))
             return new.cast(nw.Enum([*dtype.categories, *added]))

@@ -149,7 +149,7 @@ def cell_lists(frame: Frame, kinds: list[Kind]) -> list[list[object]]:
     ]
 
 
-def _without_nulls(series: nw.Series[Any]) -> list[object]:
+def _without_nulls(series: Any) -> list[object]:
     pairs = zip(series.to_list(), series.is_null().to_list(), strict=True)
     return [None if hole else value for value, hole in pairs]
 
@@ -165,8 +165,9 @@ def _pandas_lists(native: Any, kinds: list[Kind], pandas: Any) -> list[list[obje
     lists: list[list[object]] = [[]] * len(kinds)
     for columns in groups.values():
         part = native if len(columns) == len(kinds) else native.iloc[:, columns]
-        read = _text_lists if kinds[columns[0]].is_text else _other_lists
-        for column, cells in zip(columns, read(part, pandas), strict=True):
+        is_text = kinds[columns[0]].is_text
+        found = _text_lists(part, pandas) if is_text else _other_lists(part)
+        for column, cells in zip(columns, found, strict=True):
             lists[column] = cells
     return lists
 
@@ -177,13 +178,15 @@ def _text_lists(part: Any, pandas: Any) -> Iterable[list[object]]:
     if isinstance(dtype, pandas.CategoricalDtype):
         return (_category_cells(series.array) for _, series in part.items())
     if isinstance(dtype, np.dtype):
-        cells = part.to_numpy(dtype=object).T
+        cells = part.to_numpy(dtype=object, copy=True).T
     else:
         # One conversion of a long array takes the time of that of a short one.
         arrays = [series.array for _, series in part.items()]
         long = type(arrays[0])._concat_same_type(arrays)
-        cells = long.to_numpy(dtype=object).reshape(len(arrays), -1)
-    return np.where(pandas.isna(cells), None, cells).tolist()
+        cells = long.to_numpy(dtype=object, copy=True).reshape(len(arrays), -1)
+    cells[pandas.isna(cells)] = None
+    lists: list[list[object]] = cells.tolist()
+    return lists
 
 
 def _category_cells(array: Any) -> list[object]:
@@ -191,9 +194,10 @@ def _category_cells(array: Any) -> list[object]:
     return [known[code] for code in array.codes.tolist()]
 
 
-def _other_lists(part: Any, pandas: Any) -> Iterable[list[object]]:
+def _other_lists(part: Any) -> Iterable[list[object]]:
     """Return the cells of columns that are all of one type, which is not text."""
     dtype = part.dtypes.iloc[0]
     if isinstance(dtype, np.dtype) and dtype.kind in "Obiuf":
-        return part.to_numpy(dtype=object).T.tolist()
+        lists: list[list[object]] = part.to_numpy(dtype=object).T.tolist()
+        return lists
     return (series.tolist() for _, series in part.items())
