@@ -17,6 +17,7 @@ from hybridmix import (
 )
 from hybridmix.data import encode_labels
 from hybridmix.data.columns import read_columns
+from hybridmix.data.schema import Schema
 
 N_ROWS = 60
 
@@ -400,3 +401,63 @@ def test_dates_in_a_categorical_column_of_polars_are_refused():
     days = pl.Series("k", [datetime.date(2024, 5, 1), None], dtype=pl.Date)
     with pytest.raises(TypeError, match="'k' held categories in training, but here"):
         imputer.transform(pl.DataFrame({"a": [1.0, 2.0]}).with_columns(days))
+
+
+def _wide(library, kind, n_columns):
+    """Return a frame of many short columns of one type."""
+    cells = np.resize(np.array(["red", "green", None, "blue"], object), (n_columns, 5))
+    numbers = np.resize(np.array([1.5, 2.0, None, 4.0], object), (n_columns, 5))
+    source = numbers if kind in ("Float64", "numbers") else cells
+    data = {f"c{j}": row.tolist() for j, row in enumerate(source)}
+    if library == "polars":
+        return pl.DataFrame(data, schema=dict.fromkeys(data, getattr(pl, kind)))
+    frame = pd.DataFrame(data, dtype=object)
+    return frame if kind in ("text", "numbers") else frame.astype(kind)
+
+
+@pytest.mark.parametrize(
+    ("library", "kind"),
+    [
+        ("pandas", "text"),
+        ("pandas", "numbers"),
+        ("pandas", "string"),
+        ("pandas", "category"),
+        ("pandas", "Float64"),
+        ("polars", "String"),
+        ("polars", "Categorical"),
+        ("polars", "Float64"),
+    ],
+)
+def test_wide_frames_are_not_taken_apart_column_by_column(library, kind, monkeypatch):
+    import narwhals.stable.v2 as nw
+
+    taken = []
+    get_column = nw.DataFrame.get_column
+
+    def counted(frame, name):
+        taken.append(name)
+        return get_column(frame, name)
+
+    monkeypatch.setattr(nw.DataFrame, "get_column", counted)
+    counts = []
+    for n_columns in (4, 40):
+        taken.clear()
+        columns = read_columns(_wide(library, kind, n_columns))
+        Schema.learn(columns).encode(columns)
+        counts.append(len(taken))
+    assert counts[0] == counts[1]
+
+
+def test_blocks_of_columns_hold_the_same_cells(monkeypatch):
+    frame = pd.concat(
+        [
+            _wide("pandas", kind, 3).add_prefix(kind)
+            for kind in ("text", "category", "string", "Float64")
+        ],
+        axis=1,
+    )
+    whole = [read_columns(frame).values(j) for j in range(frame.shape[1])]
+    monkeypatch.setattr("hybridmix.data.frames._BLOCK_CELLS", 10)
+    columns = read_columns(frame)
+    assert [columns.values(j) for j in range(frame.shape[1])] == whole
+    assert columns.values(0) == whole[0]

@@ -1,7 +1,7 @@
 """Columns of data frames, by way of narwhals, which is imported only where needed.
 
 A frame may have thousands of columns, and taking out one of them costs more than reading
-its few cells. So numbers are read and written for all columns at once.
+its few cells. So columns are read many at once, and numbers are written so.
 """
 
 from __future__ import annotations
@@ -15,20 +15,23 @@ import numpy as np
 from hybridmix._typing import FloatArray
 from hybridmix.data.cells import (
     are_numbers,
-    is_missing,
     label_of,
     number_of,
     numbers_in,
     refused_change,
     refused_type,
 )
+from hybridmix.data.natives import Kind, cell_lists, column_kinds, numbers_of
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
-    from narwhals.stable.v2.dtypes import DType
 
     Frame = nw.DataFrame[Any]
     Series = nw.Series[Any]
+
+# As many cells are read at once and kept until others are asked for. Wide tables of few
+# rows fit in whole, so that they are read once; of long ones it is a column at a time.
+_BLOCK_CELLS = 2**20
 
 NewColumn = FloatArray | list[object]
 
@@ -70,22 +73,13 @@ class FrameColumns:
         self.container: str = frame.implementation.value
         self.names: tuple[str, ...] | None = tuple(map(str, self._names))
         self.n_rows, self.n_columns = frame.shape
+        # The first of the columns that were read last, and their cells.
+        self._block: tuple[int, list[list[object]]] = 0, []
 
     @cached_property
-    def _dtypes(self) -> list[DType]:
+    def _kinds(self) -> list[Kind]:
         """The types of the columns."""
-        if self.container != "pandas":
-            return list(self._frame.schema.values())
-        # Few types stand for many columns, but an object may be anything.
-        native = self._frame.to_native().dtypes.tolist()
-        found: dict[object, DType] = {}
-        for column, dtype in enumerate(native):
-            if dtype != "object" and dtype not in found:
-                found[dtype] = self._series(column).dtype
-        return [
-            found[dtype] if dtype in found else self._series(column).dtype
-            for column, dtype in enumerate(native)
-        ]
+        return column_kinds(self._frame)
 
     def _series(self, column: int) -> Series:
         return self._frame.get_column(self._names[column])
@@ -94,21 +88,19 @@ class FrameColumns:
         return label_of(self.names, column)
 
     def is_categorical(self, column: int) -> bool:
-        import narwhals.stable.v2 as nw
-
-        dtype = self._dtypes[column]
-        if dtype.is_numeric():
+        kind = self._kinds[column]
+        if kind.is_numeric:
             return False
-        if dtype == nw.Object:
-            return not are_numbers(self._series(column).to_list())
-        if dtype in (nw.Categorical, nw.Enum, nw.String, nw.Boolean):
+        if kind.is_object:
+            return not are_numbers(self.values(column))
+        if kind.is_text:
             return True
         if self._series(column).is_null().all():
             return False
-        raise refused_type(self._label(column), dtype)
+        raise refused_type(self._label(column), kind.dtype)
 
     def real(self, columns: Sequence[int]) -> FloatArray:
-        is_numeric = [self._dtypes[column].is_numeric() for column in columns]
+        is_numeric = [self._kinds[column].is_numeric for column in columns]
         if all(is_numeric):
             return self._numeric(columns)
         result = np.empty((self.n_rows, len(columns)))
@@ -124,35 +116,35 @@ class FrameColumns:
             return np.empty((self.n_rows, 0))
         whole = len(columns) == self.n_columns
         part = self._frame if whole else self._frame[:, list(columns)]
-        return np.asarray(part.to_numpy(), dtype=np.float64)
+        return numbers_of(part)
 
     def _converted(self, column: int) -> FloatArray:
         """Return a column that is not of numbers, but may spell them."""
-        import narwhals.stable.v2 as nw
-
-        series, dtype = self._series(column), self._dtypes[column]
-        if series.is_null().all():
-            return np.full(self.n_rows, np.nan)
-        if dtype in (nw.Categorical, nw.Enum, nw.String, nw.Object):
+        kind = self._kinds[column]
+        try:
+            if not kind.may_spell_numbers:
+                raise refused_change(self._label(column), kind.dtype)
             return numbers_in(self.values(column), self._label(column))
-        raise refused_change(self._label(column), dtype)
+        except (TypeError, ValueError):
+            # Nulls of any type may stand in a column of numbers.
+            if self._series(column).is_null().all():
+                return np.full(self.n_rows, np.nan)
+            raise
 
     def values(self, column: int) -> list[object]:
-        import narwhals.stable.v2 as nw
-
-        series = self._series(column)
-        if self._dtypes[column] in (nw.String, nw.Categorical, nw.Enum, nw.Boolean):
-            # What is missing in such columns is null, and a look at each cell is slow.
-            holes = series.is_null().to_list()
-            pairs = zip(series.to_list(), holes, strict=True)
-            return [None if hole else value for value, hole in pairs]
-        return [None if is_missing(value) else value for value in series.to_list()]
+        start, cells = self._block
+        if not start <= column < start + len(cells):
+            width = max(_BLOCK_CELLS // max(self.n_rows, 1), 1)
+            start = column // width * width
+            stop = min(start + width, self.n_columns)
+            whole = stop - start == self.n_columns
+            part = self._frame if whole else self._frame[:, start:stop]
+            cells = cell_lists(part, self._kinds[start:stop])
+            self._block = start, cells
+        return cells[column - start]
 
     def dtype_name(self, column: int) -> str:
-        import narwhals.stable.v2 as nw
-
-        dtype = self._dtypes[column]
-        return "Categorical" if dtype == nw.Enum else str(dtype)
+        return self._kinds[column].name
 
     def replaced(self, columns: Mapping[int, NewColumn]) -> object:
         import narwhals.stable.v2 as nw
@@ -184,16 +176,15 @@ class FrameColumns:
         """Return new categories as a series, of the type of the column if possible."""
         import narwhals.stable.v2 as nw
 
-        old, dtype = self._series(column), self._dtypes[column]
+        dtype = self._kinds[column].dtype
         values = _of_one_kind(values, dtype.is_numeric())
         # Numbers may become floats; dates without a value hold what training had there.
         keeps_type = not (dtype.is_numeric() or dtype.is_temporal())
-        new = nw.new_series(str(old.name), values, backend=self._frame.implementation)
         if self.container == "pandas":
             # Columns align by the index of the input, and pandas has several types of
             # strings and booleans.
-            source = old.to_native()
-            native = new.to_native().set_axis(source.index).rename(source.name)
+            source = self._frame.to_native().iloc[:, column]
+            native = type(source)(values, index=source.index, name=source.name)
             if dtype == nw.Categorical:
                 known = source.dtype.categories
                 extra = sorted(set(values) - set(known), key=str)
@@ -201,6 +192,8 @@ class FrameColumns:
             elif keeps_type:
                 native = native.astype(source.dtype)
             return nw.from_native(native, series_only=True)
+        name = str(self._names[column])
+        new = nw.new_series(name, values, backend=self._frame.implementation)
         if isinstance(dtype, nw.Enum):
             added = sorted({str(value) for value in values} - set(dtype.categories))
             return new.cast(nw.Enum([*dtype.categories, *added]))
