@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     Frame = nw.DataFrame[Any]
     Series = nw.Series[Any]
 
+# Libraries whose frames hold their rows in memory, as narwhals calls them.
+CONTAINERS = ("pandas", "polars", "modin", "cudf", "pyarrow")
+
 NewColumn = FloatArray | list[object]
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_consistent_length
 
+from hybridmix._checks import is_single
 from hybridmix._parallel import workers
 from hybridmix._registered import registered
 from hybridmix.data import (
@@ -23,6 +24,7 @@ from hybridmix.data.weights import read_weights
 from hybridmix.estimators.base import FittedMixture
 from hybridmix.estimators.joint import MixtureClassifier
 from hybridmix.estimators.options import MixtureEstimator, model_attributes, warn_of
+from hybridmix.models.mixture import Mixture
 from hybridmix.objectives import Objective
 from hybridmix.progress import printing
 from hybridmix.solvers import Solver
@@ -244,7 +246,7 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
         -------
         self : HybridMixtureClassifier
         """
-        options = self._check_options()
+        self._check_options()
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is "
@@ -257,11 +259,7 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
         dataset = Dataset.arrange(read.table, labels, read.weights)
         names = [f"The class {label!r}" for label in classes.tolist()]
         _check_classes(dataset, names)
-        options = replace(
-            options,
-            n_components=self._components_of(classes),
-            class_prior=_class_prior(self.class_prior),
-        )
+        options = self._options_for(classes)
         validation = self._validation_rows(
             schema, classes, read.attributes, (X_val, y_val, sample_weight_val)
         )
@@ -277,9 +275,8 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
             {
                 **read.attributes,
                 **model_attributes(fitted),
+                **self._derived_attributes(fitted.model, schema),
                 "classes_": classes,
-                "class_prior_": np.exp(fitted.model.log_class_prior),
-                "n_components_": np.diff(fitted.model.offsets),
                 "component_classes_": fitted.model.class_of,
                 "bic_": fitted.bic,
                 "history_": fitted.history,
@@ -291,6 +288,18 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
         )
         warn_of(fitted.messages)
         return self
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless the options are those of a model of these classes."""
+        super().check_consistent()
+        self._options_for(self.classes_)
+
+    def _derived_attributes(self, model: Mixture, schema: Schema) -> dict[str, Any]:
+        return {
+            **super()._derived_attributes(model, schema),
+            "class_prior_": np.exp(model.log_class_prior),
+            "n_components_": np.diff(model.offsets),
+        }
 
     # Options --------------------------------------------------------------------------
 
@@ -305,28 +314,40 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
             self.patience,
             self.generalisation_loss,
             self.validation_fraction,
-            bool(self.refine_subspace),
+            self.refine_subspace,
         )
 
-    def _check_options(self) -> ClassifierOptions:
-        """Refuse options that make no sense, as far as that shows without rows."""
+    def _check_options(self) -> None:
         self._check_init()
         if not isinstance(self.init, str | MixtureClassifier):
             raise ValueError(
                 "init must be a method, a fitted HybridMixtureClassifier or a fitted "
                 "search; centres do not say which class they belong to."
             )
+        if not is_single(self.unlabelled):
+            raise ValueError(
+                f"unlabelled={self.unlabelled!r} is not valid: it must be a single mark, "
+                "or None."
+            )
         wanted: Any = self.n_components
         for one in wanted.values() if isinstance(wanted, Mapping) else [wanted]:
             component_range(one)
+        given = self.class_prior
+        self._options([], given if isinstance(given, str) else "empirical")
+
+    def _options_for(self, classes: np.ndarray) -> ClassifierOptions:
+        """Return the options of the training of these classes."""
+        return self._options(self._components_of(classes), _class_prior(self.class_prior))
+
+    def _options(self, n_components: list[list[int]], prior: Any) -> ClassifierOptions:
         return ClassifierOptions(
             self._structure(),
             self._estimation(),
             self._discrimination(),
-            [],
-            self.class_prior if isinstance(self.class_prior, str) else "empirical",
+            n_components,
+            prior,
             self.unlabelled_weight,
-            bool(self.calibrate),
+            self.calibrate,
         )
 
     def _components_of(self, classes: np.ndarray) -> list[list[int]]:

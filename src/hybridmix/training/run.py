@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridmix._checks import check_number
+from hybridmix._checks import check_flag, check_number
 from hybridmix._parallel import Workers
 from hybridmix._typing import FloatArray
 from hybridmix.data import Dataset, Schema
@@ -79,6 +79,7 @@ class ClassifierOptions:
                 )
         else:
             check_number("unlabelled_weight", self.unlabelled_weight, 0.0, 1e9)
+        check_flag("calibrate", self.calibrate)
         solver = self.discrimination.chosen_solver()
         if (
             self.discrimination.refine_subspace
