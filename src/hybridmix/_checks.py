@@ -41,8 +41,9 @@ def _as_float(value: Real) -> float:
 
 
 def check_flag(name: str, value: object) -> None:
-    """Refuse an option that is neither True nor False."""
-    if not isinstance(value, bool | np.bool_):
+    """Refuse an option that is neither True nor False; 1 and 0 stand for these."""
+    is_number = isinstance(value, Integral | np.bool_)
+    if not is_number or value not in (0, 1):
         raise ValueError(f"{name}={value!r} is not valid: it must be True or False.")
 
 
