@@ -194,6 +194,14 @@ def test_infinite_cells_are_errors(shell, monkeypatch, text, chunk_rows):
     assert "row 42" in shell.fail("impute", "t.csv", "-o", "filled.csv")
 
 
+@pytest.mark.parametrize("name", ["size", "id"])
+def test_columns_of_infinity_are_no_identifiers(shell, name):
+    """They have no finite number, and so none that does not follow the one before."""
+    write(make_table().assign(**{name: "inf"}), "t.csv")
+    line = shell.fail("fit", "t.csv", "-o", "m.hmx")
+    assert f"column '{name}' is real, but row 1 has 'inf'" in line
+
+
 def test_infinite_cells_of_typed_files(shell, fitted):
     frame = make_table()
     frame.loc[41, "size"] = -np.inf

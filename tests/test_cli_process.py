@@ -175,6 +175,22 @@ def test_an_interrupted_process(tmp_path):
     assert model.read_bytes() == b"old"
 
 
+@pytest.mark.skipif(os.name == "nt", reason="groups of processes of Unix")
+def test_an_interrupted_search_in_processes(tmp_path):
+    """A terminal sends Ctrl-C to all processes, and each of them had a traceback."""
+    table = write(make_table(2000), tmp_path / "t.csv")
+    command = ["fit", table, "-t", "kind", "-o", tmp_path / "m.hmx"]
+    with process(*command, "--tune", "--jobs", "2", start_new_session=True) as run:
+        for line in run.stderr:
+            if "target" in line:
+                time.sleep(1.0)  # the processes are importing what they need
+                os.killpg(run.pid, signal.SIGINT)
+                break
+        rest = run.stderr.read()
+    assert run.returncode == 130, rest
+    assert rest.strip() == "hybridmix: interrupted"
+
+
 @pytest.mark.parametrize("module", ["hybridmix.cli.interrupts", "numpy", "typer"])
 def test_interrupts_during_imports(fitted, module):
     command = [sys.executable, "-X", "importtime", "-m", "hybridmix", "inspect", fitted]

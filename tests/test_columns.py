@@ -63,6 +63,8 @@ SPELLED = {
 MEANINGLESS = {
     "words": (["low", "high"] * 30, "'low' in row 0"),
     "one word": (["1.5"] * 59 + ["n/a"], "'n/a' in row 59"),
+    "text nan": (["1.5"] * 59 + ["nan"], "'nan' in row 59"),
+    "text NaN": (["1.5"] * 59 + [" NaN"], "' NaN' in row 59"),
     "empty text": (["1.5"] * 59 + [""], "'' in row 59"),
     "grouped digits": (["1_000"] * 60, "'1_000' in row 0"),
     "booleans": ([True, False] * 30, "Boolean|of the type bool"),

@@ -277,6 +277,14 @@ def test_minus_one_and_one_are_two_classes_with_a_warning():
     assert encode_labels([-1, 1, 0])[1].tolist() == [-1, 1, 0]
 
 
+@pytest.mark.parametrize("label", [(0, 1), [0, 1], {0}, {"a": 1}])
+def test_labels_of_several_values_are_refused(label):
+    y = np.empty(3, dtype=object)
+    y[:] = [None, "a", label]
+    with pytest.raises(TypeError, match=f"y holds a {type(label).__name__}, .* in row 2"):
+        encode_labels(y)
+
+
 def test_other_marks_of_unlabelled_rows():
     classes, numbers = encode_labels(["a", "?", "b"], "?")
     assert classes.tolist() == ["a", "b"]

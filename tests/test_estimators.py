@@ -124,6 +124,11 @@ def test_more_components_than_rows_is_an_error():
         ({"max_iter": 1.5}, "max_iter=1.5 .* whole number"),
         ({"n_init": 0}, "n_init=0"),
         ({"init": "random"}, "init='random' is not one of kmeans"),
+        ({"n_jobs": "x"}, "n_jobs='x' is not valid: it must be None"),
+        ({"n_jobs": 0}, "n_jobs=0 is not valid"),
+        ({"random_state": -1}, "random_state=-1 is not valid"),
+        ({"random_state": "x"}, "random_state='x' is not valid"),
+        ({"verbose": "x"}, "verbose='x' is not valid"),
     ],
 )
 def test_wrong_options_are_named(options, message, iris):
@@ -557,6 +562,10 @@ def test_calibration_needs_rows_to_hold_out(iris):
         ({"n_steps": 0}, "n_steps=0"),
         ({"validation_fraction": 0.9}, "validation_fraction=0.9"),
         ({"patience": 0}, "patience=0"),
+        ({"calibrate": "x"}, "calibrate='x' is not valid: it must be True or False"),
+        ({"refine_subspace": 1.5}, "refine_subspace=1.5 is not valid"),
+        ({"unlabelled": (1, 2)}, r"unlabelled=\(1, 2\) is not valid"),
+        ({"unlabelled": np.arange(2)}, "unlabelled=.* is not valid"),
     ],
 )
 def test_wrong_options_of_discriminative_training_are_named(options, message, iris):
@@ -755,6 +764,9 @@ def test_thresholds_from_labelled_anomalies(share):
         ({"contamination": 0.9}, None, "contamination=0.9"),
         ({"contamination": "some"}, None, "neither a number nor 'auto'"),
         ({"target": 2.0}, None, "target=2.0"),
+        ({"threshold": "f1", "cv": 0}, [-1, 1] * 10, "cv=0 is not valid"),
+        ({"threshold": "f1", "cv": True}, [-1, 1] * 10, "cv=True is not valid"),
+        ({"cv": "five"}, None, "cv='five' is not valid"),
     ],
 )
 def test_wrong_threshold_options_are_named(options, y, message):

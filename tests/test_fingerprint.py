@@ -21,6 +21,7 @@ from hybridmix.data.fingerprint import (
     Origin,
     Overlap,
 )
+from hybridmix.tasks.provenance import Provenance, looked_up
 
 
 def encoded(X, schema=None):
@@ -50,6 +51,16 @@ def assert_same(one, other):
     np.testing.assert_array_equal(one.hashes, other.hashes)
     np.testing.assert_array_equal(one.counts, other.counts)
     assert one.n_rows == other.n_rows
+
+
+@pytest.mark.parametrize("change", [np.float32, lambda X: X.round(3)])
+def test_rows_are_seen_only_if_all_cells_are_equal(change):
+    """What is said of rows that were rounded must be true of them, too."""
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    model = MixtureDensity().fit(X)
+    found = looked_up(model, change(X))
+    provenance = Provenance(model.fingerprint_, Overlap.of(found))
+    assert provenance.sentence == "None of these 30 rows equals a training row."
 
 
 def test_order_type_and_container_make_no_difference():

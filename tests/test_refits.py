@@ -123,7 +123,7 @@ OPTIONS = [
     (FITTED_DIRECTLY, {"max_iter": 0}, "max_iter"),
     (FITTED_DIRECTLY, {"tol": -1.0}, "tol"),
     (FITTED_DIRECTLY, {"n_jobs": 0}, "n_jobs"),
-    (ALL, {"random_state": "nonsense"}, "seed"),
+    (ALL, {"random_state": "nonsense"}, "random_state=.nonsense. is not valid"),
     (DENSITIES, {"n_components": 31}, "n_components"),
     (["imputer"], {"n_draws": 0}, "n_draws"),
     (["detector"], {"contamination": 0.9}, "contamination"),
@@ -157,7 +157,7 @@ OPTIONS = [
     (["search"], {"n_components": [0]}, "n_components"),
     (["search"], {"tradeoff": [-1.0]}, "tradeoff"),
     (["search"], {"missing_rate": 2.0}, "missing_rate"),
-    (["search"], {"cv": 1}, "at least one train/test split|k-fold"),
+    (["search"], {"cv": 1}, "cv=1 is not valid"),
     (["search"], {"scoring": ["accuracy", "roc_auc"]}, "scoring"),
 ]
 

@@ -198,7 +198,14 @@ def _tradeoff(model, X, y):
         ({"margin": []}, "margin is empty"),
         ({"margin": [1.0, 2.0]}, "has no margin to choose"),
         ({"tradeoff": [-1]}, "tradeoff=-1"),
+        ({"tradeoff": ["x"]}, "tradeoff='x'"),
         ({"missing_rate": 1.5}, "missing_rate=1.5"),
+        ({"per_class": "x"}, "per_class='x' is not valid"),
+        ({"cv": 0}, "cv=0 is not valid"),
+        ({"n_jobs": "x"}, "n_jobs='x' is not valid"),
+        ({"n_jobs": 0}, "n_jobs=0 is not valid"),
+        ({"random_state": -1}, "random_state=-1 is not valid"),
+        ({"verbose": "x"}, "verbose='x' is not valid"),
     ],
 )
 def test_candidates_are_checked(options, message, iris):

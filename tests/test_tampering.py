@@ -17,7 +17,13 @@ from model_files import (
     set_value,
 )
 
-from hybridmix import HybridMixtureClassifier, MixtureDensity, MixtureOutlierDetector
+from hybridmix import (
+    HybridMixtureClassifier,
+    HybridMixtureClassifierCV,
+    MixtureDensity,
+    MixtureImputer,
+    MixtureOutlierDetector,
+)
 from hybridmix.io import load, save
 
 RNG = np.random.default_rng(0)
@@ -44,6 +50,14 @@ def models():
         ).fit(X),
         "classifier": HybridMixtureClassifier(n_steps=3, random_state=0).fit(FRAME, Y),
         "detector": MixtureOutlierDetector(1).fit(X),
+        "imputer": MixtureImputer(1, n_draws=1).fit(X),
+        "search": HybridMixtureClassifierCV(
+            HybridMixtureClassifier(n_steps=3),
+            n_components=[1],
+            covariance_type=["diag"],
+            tradeoff=[0, 1],
+            cv=2,
+        ).fit(X, Y),
     }
 
 
@@ -91,6 +105,7 @@ def skewed(matrices):
     return matrices
 
 
+VALUE = (*LEARNED, "history_", "dict", 0, 1)
 NORMALISED = "are not logarithms of probabilities that sum to one"
 ARRAYS = [
     ("full", (*MODEL, "log_mixing"), put(np.nan), "log_mixing has .* not finite"),
@@ -159,6 +174,14 @@ ARRAYS = [
     ),
     ("classifier", (*PRIOR, "correlations"), lambda x: 0.5 * x, "not 1 on the diagonal"),
     ("classifier", (*LEARNED, "component_classes_"), put(1), "another mixture"),
+    ("classifier", (*LEARNED, "class_prior_"), put(0.9), "class_prior_ is not that"),
+    ("classifier", (*LEARNED, "class_prior_"), put(np.nan), "class_prior_ is not that"),
+    ("classifier", (*LEARNED, "class_prior_"), lambda x: x[:1], "class_prior_ is not"),
+    ("classifier", (*LEARNED, "n_components_"), put(7), "n_components_ is not that"),
+    ("full", (*LEARNED, "trace_"), put(np.nan), "trace_ has values that are not numbers"),
+    ("classifier", VALUE, put(np.nan), "history_.'value'. has values that are not"),
+    ("classifier", VALUE, lambda x: x[1:], "parts of history_ differ in length"),
+    ("classifier", VALUE, lambda x: x + 1.0, "trace_ is not that of history_"),
 ]
 
 
@@ -171,6 +194,8 @@ def test_arrays_are_checked(name, where, change, pattern, tmp_path):
 
 
 NAN, INFINITE = {"float": "nan"}, {"float": "inf"}
+PARAMS = ("estimator", "params")
+HISTORY = (*LEARNED, "history_")
 VALUES = [
     ("full", (*PRIOR, "strength"), -1.0, "strength of the prior is less than 0"),
     ("full", (*PRIOR, "strength"), NAN, "strength of the prior is not a finite number"),
@@ -193,7 +218,66 @@ VALUES = [
     ("classifier", (*LEARNED, "uniform_share_"), NAN, "uniform_share_ is not a share"),
     ("classifier", (*LEARNED, "uniform_share_"), 1.5, "uniform_share_ is not a share"),
     ("detector", (*LEARNED, "offset_"), NAN, "offset_ is not a number"),
+    ("full", (*SCHEMA, "container"), "zzz", "container is none of pandas"),
+    ("diag", (*SCHEMA, "container"), "pandas", "container is none of numpy"),
+    ("full", (*SCHEMA, "dtype_names"), {"tuple": [1, 2, 3, 4]}, "names are missing"),
+    ("full", (*LEARNED, "n_components_"), 3, "n_components_ is not that of the model"),
+    ("full", (*LEARNED, "n_components_"), "x", "n_components_ is not that of the model"),
+    ("full", (*LEARNED, "n_iter_"), -1, "n_iter_ is less than 0"),
+    ("full", (*LEARNED, "n_iter_"), "x", "n_iter_ is a str"),
+    ("full", (*LEARNED, "converged_"), "x", "converged_ is a str"),
+    ("full", (*LEARNED, "interrupted_"), 1, "interrupted_ is a int"),
+    ("full", (*LEARNED, "trace_"), [1.0], "trace_ is not an array of 1 axes"),
+    ("full", (*LEARNED, "bic_"), {"dict": [[2, NAN]]}, "bic_ has values that are not"),
+    ("full", (*LEARNED, "bic_"), 3, "bic_ is a int"),
+    ("classifier", HISTORY, 3, "history_ is a int"),
+    ("classifier", HISTORY, {"dict": [["value", 1.0]]}, "history_.'value'. is not an"),
+    ("classifier", HISTORY, {"dict": []}, "trace_ is not that of history_"),
+    ("classifier", (*LEARNED, "unlabelled_weight_"), NAN, "unlabelled_weight_ is not a"),
 ]
+# Whatever `fit` refuses.
+OPTIONS = [
+    ("full", "n_jobs", "x"),
+    ("full", "n_jobs", 0),
+    ("full", "random_state", -1),
+    ("full", "random_state", "x"),
+    ("full", "verbose", "x"),
+    ("full", "covariance_type", "round"),
+    ("full", "covariance_prior", -1.0),
+    ("full", "max_iter", 0),
+    ("full", "n_components", 0),
+    ("full", "init", "zzz"),
+    ("classifier", "n_jobs", "x"),
+    ("classifier", "n_components", {"dict": [[0, 1]]}),
+    ("classifier", "objective", "zzz"),
+    ("classifier", "tradeoff", NAN),
+    ("classifier", "calibrate", "x"),
+    ("classifier", "refine_subspace", "x"),
+    ("classifier", "class_prior", [0.5, 0.6]),
+    ("classifier", "class_prior", [0.2, 0.3, 0.5]),
+    ("detector", "threshold", "zzz"),
+    ("detector", "cv", 0),
+    ("imputer", "n_draws", 0),
+    ("search", "cv", 0),
+    ("search", "n_jobs", "x"),
+    ("search", "tradeoff", ["x"]),
+    ("search", "missing_rate", 2.0),
+    ("search", "per_class", "x"),
+]
+
+
+@pytest.mark.parametrize(("name", "option", "value"), OPTIONS)
+def test_options_that_fit_refuses_are_refused_in_files(name, option, value, tmp_path):
+    path = tmp_path / "model"
+    save(MODELS[name], path)
+    set_value(path, (*PARAMS, option), value)
+    refused(path, option)
+
+
+def test_models_whose_options_fit_refuses_are_not_saved(tmp_path):
+    model = copy(MODELS["full"]).set_params(n_jobs="x")
+    with pytest.raises(ValueError, match="n_jobs='x' is not valid"):
+        save(model, tmp_path / "model")
 
 
 @pytest.mark.parametrize(("name", "where", "value", "pattern"), VALUES)

@@ -79,7 +79,7 @@ def test_unseen_rows_are_scored_by_the_model_that_is_given(wine, model):
         text = text_of(written, anchor)
         assert "The model as fitted, on 78 labelled rows it has not seen" in text
         assert shown in text
-        assert "not trained on any of these 78 rows" in text
+        assert "None of these 78 rows equals a training row" in text
     assert "78 rows that the model as fitted has not seen" in text_of(written, "errors")
     assert f"accuracy {accuracy.value:.3f}" in text_of(written, "features")
 

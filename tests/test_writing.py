@@ -130,3 +130,23 @@ def test_failure_leaves_the_old_file(tmp_path):
         interrupted()
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def missing_folder(folder):
+    return folder / "none" / "file"
+
+
+def dangling_link(folder):
+    (folder / "link").symlink_to(folder / "none" / "file")
+    return folder / "link"
+
+
+@pytest.mark.parametrize("place", [missing_folder, dangling_link])
+@pytest.mark.parametrize("writer", WRITERS)
+def test_errors_name_the_path_that_was_given(writer, place, tmp_path):
+    """They once named the temporary file, which nobody has heard of."""
+    path = place(tmp_path)
+    with pytest.raises(FileNotFoundError) as info:
+        writer(path)
+    assert info.value.filename == os.fspath(path)
+    assert ".tmp" not in str(info.value)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from numbers import Integral, Real
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 
 def check_number(
@@ -61,6 +62,59 @@ def _as_float(value: Real | Integral) -> float:
         return float(value)
     except OverflowError:
         return np.inf
+
+
+def check_flag(name: str, value: object) -> None:
+    """Refuse an option that is neither True nor False; 1 and 0 stand for these."""
+    is_number = isinstance(value, Integral | np.bool_)
+    if not is_number or value not in (0, 1):
+        raise ValueError(f"{name}={value!r} is not valid: it must be True or False.")
+
+
+def is_single(value: object) -> bool:
+    """Return whether something is one value, and not a tuple, list, set or array."""
+    return isinstance(value, str | bytes) or not isinstance(value, Collection)
+
+
+def check_jobs(n_jobs: object) -> None:
+    """Refuse numbers of threads or processes that make no sense."""
+    if n_jobs is None:
+        return
+    is_whole = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
+    if not is_whole or n_jobs == 0:
+        raise ValueError(
+            f"n_jobs={n_jobs!r} is not valid: it must be None, -1 for all cores, or "
+            "another whole number but 0."
+        )
+
+
+def check_seed(random_state: object) -> None:
+    """Refuse what cannot be the source of randomness."""
+    try:
+        check_random_state(random_state)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"random_state={random_state!r} is not valid: it must be None, a whole "
+            "number from 0 to 2**32 - 1, or a RandomState."
+        ) from None
+
+
+def check_verbosity(verbose: object) -> None:
+    """Refuse a verbosity that is neither a number of at least 0 nor a flag."""
+    if not isinstance(verbose, bool | np.bool_):
+        check_number("verbose", verbose, 0)
+
+
+def check_splits(cv: object) -> None:
+    """Refuse what does not say how to split rows into folds."""
+    is_splitter = hasattr(cv, "split") or isinstance(cv, Iterable)
+    if cv is None or (is_splitter and not isinstance(cv, str | bytes)):
+        return
+    if not isinstance(cv, Integral) or isinstance(cv, bool) or cv < 2:
+        raise ValueError(
+            f"cv={cv!r} is not valid: it must be a whole number of at least 2, a "
+            "splitter of scikit-learn, or a list of pairs of training and test rows."
+        )
 
 
 def check_word(name: str, value: object, words: Iterable[str], hint: str = "") -> None:

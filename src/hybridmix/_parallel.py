@@ -7,11 +7,13 @@ it and the last one restores it.
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
+from multiprocessing import resource_tracker
 from typing import Any, TypeVar
 
 import joblib
@@ -19,6 +21,37 @@ from threadpoolctl import ThreadpoolController
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+@contextmanager
+def deaf_processes(n_jobs: int | None) -> Iterator[None]:
+    """Let processes that are started within this context never hear Ctrl-C.
+
+    A terminal sends Ctrl-C to all processes of a command. The one that has started the
+    others ends them, and each of these would print a traceback first. A signal that is
+    blocked stays so in new processes from their first moment; this process gets it at the
+    end of the context.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        Number of processes, as in joblib; if it is one, none is started.
+    """
+    has_masks = hasattr(signal, "pthread_sigmask")  # Windows has none
+    if not has_masks or joblib.effective_n_jobs(n_jobs) == 1:
+        yield
+        return
+    # Processes begin by starting these two; some versions then unblock the signal.
+    resource_tracker.ensure_running()
+    with suppress(ImportError):
+        from joblib.externals.loky.backend import resource_tracker as of_joblib
+
+        of_joblib.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @cache

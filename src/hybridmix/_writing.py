@@ -7,7 +7,7 @@ import os
 import secrets
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
@@ -47,9 +47,18 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
+    except BaseException as error:
+        _remove(temporary)
+        if isinstance(error, OSError) and error.filename == os.fspath(temporary):
+            # Nobody but this function has heard of the temporary file.
+            raise OSError(error.errno, error.strerror, os.fspath(path)) from None
         raise
+
+
+def _remove(temporary: Path) -> None:
+    """Remove a temporary file, if it is there; errors before this one matter more."""
+    with suppress(OSError):
+        temporary.unlink()
 
 
 def _created(mode: int | None, name: str, flags: int) -> int:

@@ -46,7 +46,19 @@ def run_and_exit() -> NoReturn:
     if code == _INTERRUPTED:
         # After an interrupt within some imports, Python ends by the signal and not by the
         # exit code, although the interrupt was caught. The code must always be the same.
+        _clean_up()
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
     sys.exit(code)
+
+
+def _clean_up() -> None:
+    """Do what Python does at the end, which leaving by `os._exit` would skip.
+
+    Processes of a search leave locks behind otherwise, about which they complain.
+    """
+    atexit, signal = sys.modules.get("atexit"), sys.modules.get("signal")
+    if atexit is not None and signal is not None:  # else there is nothing to clean up
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        atexit._run_exitfuncs()

@@ -243,7 +243,9 @@ def _is_quantity(found: _Findings) -> bool:
 
 
 def _is_identifier(name: str, found: _Findings) -> bool:
-    """Return whether numbers count or name the rows."""
+    """Return whether numbers count or name the rows; infinity does neither."""
+    if found.infinite is not None:
+        return False
     is_counter = found.is_counter and found.n_observed > _MANY
     is_named_so = bool(_NAME_OF_IDENTIFIER.fullmatch(name))
     return found.is_whole and (is_counter or (is_named_so and found.is_unique))

@@ -41,7 +41,8 @@ def number_of(value: object) -> float | None:
     """Return what a number, or text that spells one, stands for; None for all else.
 
     Booleans, dates and spans of time are not numbers. Numbers beyond the largest float
-    are infinite.
+    are infinite. Text that spells NaN is not a number: where text says that a value is
+    missing is for the user to decide, who has made the table.
     """
     if isinstance(value, bool | np.bool_ | np.timedelta64):
         return None
@@ -50,7 +51,9 @@ def number_of(value: object) -> float | None:
     if not isinstance(value, Number | str | bytes):
         return None
     try:
-        return float(value)  # type: ignore[arg-type]
+        number = float(value)  # type: ignore[arg-type]
+        is_text = isinstance(value, str | bytes)
+        return None if is_text and number != number else number
     except OverflowError:
         return np.inf if value > 0 else -np.inf  # type: ignore[operator]
     except (TypeError, ValueError, InvalidOperation):
@@ -59,6 +62,9 @@ def number_of(value: object) -> float | None:
 
 def numbers_in(values: Iterable[object], label: str) -> FloatArray:
     """Read the cells of a column that held numbers in training, NaN where missing.
+
+    Text is never missing: empty text and "nan" are refused like any other word, as
+    training would have made categories of them.
 
     Parameters
     ----------

@@ -48,7 +48,8 @@ class Columns(Protocol):
         """Return real columns as (n, d), NaN where missing.
 
         Text that spells numbers is converted; columns of anything else are refused,
-        unless all of their cells are missing.
+        unless all of their cells are missing. Empty text and "nan" are not numbers, but
+        in NumPy arrays of text "nan" is a missing value, which NumPy has written so.
         """
         ...
 
@@ -111,7 +112,11 @@ class ArrayColumns:
         result = np.empty((self.n_rows, len(columns)))
         for position, column in enumerate(columns):
             cells, label = self._array[:, column], f"column {column}"
-            if kind not in "mM":
+            if kind in "US":
+                # It is what NumPy makes of NaN in an array of text.
+                words = [None if v in ("nan", b"nan") else v for v in cells.tolist()]
+                result[:, position] = numbers_in(words, label)
+            elif kind not in "mM":
                 result[:, position] = numbers_in(cells.tolist(), label)
             elif np.isnat(cells).all():
                 result[:, position] = np.nan

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 # As many cells are read at once and kept until others are asked for. Wide tables of few
 # rows fit in whole, so that they are read once; of long ones it is a column at a time.
 _BLOCK_CELLS = 2**20
+# Libraries whose frames hold their rows in memory, as narwhals calls them.
+CONTAINERS = ("pandas", "polars", "modin", "cudf", "pyarrow")
 
 NewColumn = FloatArray | list[object]
 

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from hybridmix._checks import is_single
 from hybridmix._typing import BoolArray, IntArray
 from hybridmix.data.columns import as_frame, is_missing
 from hybridmix.data.rows import UNLABELLED
@@ -86,6 +87,13 @@ def _known_labels(labels: np.ndarray, is_unlabelled: BoolArray) -> np.ndarray:
     known = labels[~is_unlabelled]
     if known.dtype.kind != "O":
         return known
+    several = next((k for k, label in enumerate(known) if not is_single(label)), None)
+    if several is not None:
+        row, label = np.flatnonzero(~is_unlabelled)[several], known[several]
+        raise TypeError(
+            f"y holds a {type(label).__name__}, {label!r} in row {row}. A label is a "
+            "single value: make text or numbers of such labels."
+        )
     kinds = [_kind_of(label) for label in known]
     other = next((k for k, kind in enumerate(kinds) if kind != kinds[0]), None)
     if other is not None:

@@ -15,6 +15,7 @@ from hybridmix._require import require, require_array, require_whole
 from hybridmix._typing import BoolArray, FloatArray
 from hybridmix.data.cells import check_dates, distinct, label_of, listed, number_of
 from hybridmix.data.columns import Columns, NewColumn, build_table
+from hybridmix.data.frames import CONTAINERS
 from hybridmix.data.rows import MISSING_CODE, Rows
 from hybridmix.data.summaries import TableSummary, check_finite, relative_weights
 from hybridmix.data.table import FARTHEST, Table
@@ -47,7 +48,7 @@ class Schema:
     centre, scale : ndarray of shape (d,)
         Mean and standard deviation of the real columns.
     container : str
-        What the table was: "numpy", "pandas", "polars".
+        What the table was: "numpy", "pandas", "polars" or another kind of frame.
     dtype_names : tuple of str
         Types of the columns.
     """
@@ -75,8 +76,11 @@ class Schema:
         require(same, "categories are missing")
         for values in self.categories:
             require(len(set(values)) == len(values) > 0, "categories are not distinct")
-        for names in (self.names, self.dtype_names):
-            require(names is None or len(names) == self.n_columns, "names are missing")
+        wanted = ("numpy",) if self.names is None else CONTAINERS
+        require(self.container in wanted, f"container is none of {', '.join(wanted)}")
+        for names in (self.names or self.dtype_names, self.dtype_names):
+            are_names = all(isinstance(name, str) for name in names)
+            require(are_names and len(names) == self.n_columns, "names are missing")
 
     @classmethod
     def learn(

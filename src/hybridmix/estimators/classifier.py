@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_consistent_length
 
+from hybridmix._checks import is_single
 from hybridmix._parallel import workers
 from hybridmix._registered import registered
 from hybridmix.data import (
@@ -23,6 +24,7 @@ from hybridmix.data.weights import read_weights
 from hybridmix.estimators.base import FittedMixture
 from hybridmix.estimators.joint import MixtureClassifier
 from hybridmix.estimators.options import MixtureEstimator, model_attributes, warn_of
+from hybridmix.models.mixture import Mixture
 from hybridmix.objectives import Objective
 from hybridmix.progress import printing
 from hybridmix.solvers import Solver
@@ -245,7 +247,7 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
         -------
         self : HybridMixtureClassifier
         """
-        options = self._check_options()
+        self._check_options()
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is "
@@ -258,7 +260,7 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
         dataset = Dataset.arrange(read.table, labels, read.weights)
         names = [f"The class {label!r}" for label in classes.tolist()]
         _check_classes(dataset, names)
-        options = self._options_for(classes, options)
+        options = self._options_for(classes)
         validation = self._validation_rows(
             schema, classes, read.attributes, (X_val, y_val, sample_weight_val)
         )
@@ -270,9 +272,27 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
             fitted = fit_classifier(
                 options, dataset, validation, schema, init, generator, pool, names
             )
-        self._publish({**read.attributes, **_learned_attributes(fitted, classes)})
+        self._publish(
+            {
+                **read.attributes,
+                **self._derived_attributes(fitted.model, schema),
+                **_learned_attributes(fitted, classes),
+            }
+        )
         warn_of(fitted.messages)
         return self
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless the options are those of a model of these classes."""
+        super().check_consistent()
+        self._options_for(self.classes_)
+
+    def _derived_attributes(self, model: Mixture, schema: Schema) -> dict[str, Any]:
+        return {
+            **super()._derived_attributes(model, schema),
+            "class_prior_": np.exp(model.log_class_prior),
+            "n_components_": np.diff(model.offsets),
+        }
 
     # Options --------------------------------------------------------------------------
 
@@ -287,38 +307,40 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
             self.patience,
             self.generalisation_loss,
             self.validation_fraction,
-            bool(self.refine_subspace),
+            self.refine_subspace,
         )
 
-    def _check_options(self) -> ClassifierOptions:
-        """Refuse options that make no sense, as far as that shows without rows."""
+    def _check_options(self) -> None:
         self._check_init()
         if not isinstance(self.init, str | MixtureClassifier):
             raise ValueError(
                 "init must be a method, a fitted HybridMixtureClassifier or a fitted "
                 "search; centres do not say which class they belong to."
             )
+        if not is_single(self.unlabelled):
+            raise ValueError(
+                f"unlabelled={self.unlabelled!r} is not valid: it must be a single mark, "
+                "or None."
+            )
         wanted: Any = self.n_components
         for one in wanted.values() if isinstance(wanted, Mapping) else [wanted]:
             component_range(one)
+        given = self.class_prior
+        self._options([], given if isinstance(given, str) else "empirical")
+
+    def _options_for(self, classes: np.ndarray) -> ClassifierOptions:
+        """Return the options of the training of these classes."""
+        return self._options(self._components_of(classes), _class_prior(self.class_prior))
+
+    def _options(self, n_components: list[list[int]], prior: Any) -> ClassifierOptions:
         return ClassifierOptions(
             self._structure(),
             self._estimation(),
             self._discrimination(),
-            [],
-            self.class_prior if isinstance(self.class_prior, str) else "empirical",
+            n_components,
+            prior,
             self.unlabelled_weight,
-            bool(self.calibrate),
-        )
-
-    def _options_for(
-        self, classes: np.ndarray, checked: ClassifierOptions
-    ) -> ClassifierOptions:
-        """Add to checked options what depends on the classes of a table."""
-        return replace(
-            checked,
-            n_components=self._components_of(classes),
-            class_prior=_class_prior(self.class_prior),
+            self.calibrate,
         )
 
     def _components_of(self, classes: np.ndarray) -> list[list[int]]:
@@ -372,8 +394,6 @@ def _learned_attributes(fitted: Fitted, classes: np.ndarray) -> dict[str, Any]:
     return {
         **model_attributes(fitted),
         "classes_": classes,
-        "class_prior_": np.exp(model.log_class_prior),
-        "n_components_": np.diff(model.offsets),
         "component_classes_": model.class_of,
         "bic_": [dict(criteria) for criteria in fitted.bic],
         "history_": dict(fitted.history),

@@ -16,7 +16,6 @@ from hybridmix._typing import FloatArray, IntArray
 from hybridmix.estimators.components import Marginal
 from hybridmix.estimators.options import (
     MixtureEstimator,
-    component_attributes,
     warn_of,
 )
 from hybridmix.models.mixture import MixtureEvaluation
@@ -229,10 +228,9 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
             "schema_": schema,
             "model_": model,
             "n_features_in_": len(positions),
-            "n_components_": self.n_components_,
             "converged_": self.converged_,
             "n_iter_": self.n_iter_,
-            **component_attributes(model, schema),
+            **self._derived_attributes(model, schema),
         }
         if hasattr(self, "feature_names_in_"):
             attributes["feature_names_in_"] = self.feature_names_in_[positions]

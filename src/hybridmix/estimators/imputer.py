@@ -54,8 +54,9 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):
     Notes
     -----
     A table comes back as it came: arrays as arrays, data frames as data frames, with the
-    categories that they had; a column of whole numbers becomes one of floats where holes
-    were filled. A column without any observed value in training is left as it is.
+    categories that they had; a column of whole numbers (also pandas' ``Int64``) becomes
+    one of floats where holes were filled, even if all values happen to be whole. A column
+    without any observed value in training is left as it is.
 
     Examples
     --------
@@ -88,8 +89,6 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):
         -------
         self : MixtureImputer
         """
-        if self.n_draws is not None:
-            check_number("n_draws", self.n_draws, 1, whole=True)
         fitted, dataset, attributes = self._fit_density(
             X, sample_weight, self.n_components
         )
@@ -110,6 +109,11 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):
         self._publish(attributes)
         warn_of(messages)
         return self
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        if self.n_draws is not None:
+            check_number("n_draws", self.n_draws, 1, whole=True)
 
     def check_consistent(self) -> None:
         """Raise ValueError unless all models are of the same table."""

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from hybridmix._checks import check_number, check_word
+from hybridmix._checks import check_jobs, check_seed, check_verbosity, check_word
 from hybridmix._parallel import workers
 from hybridmix._require import require
 from hybridmix._typing import FloatArray
@@ -21,7 +20,7 @@ from hybridmix.data.fingerprint import Fingerprint
 from hybridmix.data.table import read_training_table
 from hybridmix.data.weights import read_weights
 from hybridmix.estimators.base import FittedMixture
-from hybridmix.estimators.components import factors_in_units
+from hybridmix.estimators.published import agree, component_attributes, require_record
 from hybridmix.models.mixture import Mixture
 from hybridmix.progress import printing
 from hybridmix.training.classes import Estimation, component_range
@@ -75,15 +74,33 @@ class MixtureEstimator(FittedMixture):
     verbose: int = 0
 
     def check_consistent(self) -> None:
-        """Raise ValueError unless what is published is what the model says."""
+        """Raise ValueError unless a fit could have published all of it."""
         super().check_consistent()
-        for name, expected in component_attributes(self.model_, self.schema_).items():
-            if name != "categories_" and name in vars(self):
-                require(
-                    _agree(vars(self)[name], expected), f"{name} is not that of the model"
-                )
+        self._check_options()
+        learned = vars(self)
+        for name, expected in self._derived_attributes(self.model_, self.schema_).items():
+            if name in learned:
+                same = agree(learned[name], expected)
+                require(same, f"{name} is not that of the model")
+        require_record(learned)
+
+    def _derived_attributes(self, model: Mixture, schema: Schema) -> dict[str, Any]:
+        """Return the published attributes that the model determines."""
+        return {
+            **component_attributes(model, schema),
+            "n_components_": model.n_components,
+        }
 
     # Checks before work ---------------------------------------------------------------
+
+    def _check_options(self) -> None:
+        """Refuse options that make no sense, as far as that shows without rows."""
+        self._structure()
+        self._estimation()
+        self._check_init()
+        wanted = self.get_params(deep=False)["n_components"]
+        if not isinstance(wanted, Iterator):  # which can be read only once
+            component_range(wanted)
 
     def _structure(self) -> Structure:
         return Structure(
@@ -100,11 +117,9 @@ class MixtureEstimator(FittedMixture):
 
     def _check_init(self) -> None:
         """Refuse starts, seeds and numbers of threads that make no sense."""
-        check_random_state(self.random_state)
-        if self.n_jobs is not None:
-            check_number("n_jobs", self.n_jobs, -np.inf, whole=True)
-            if self.n_jobs == 0:
-                raise ValueError("n_jobs=0 is not valid: use None, -1 or at least 1.")
+        check_seed(self.random_state)
+        check_jobs(self.n_jobs)
+        check_verbosity(self.verbose)
         if isinstance(self.init, str):
             hint = " It may also be an array of centres or a fitted estimator."
             check_word("init", self.init, METHODS, hint)
@@ -127,10 +142,10 @@ class MixtureEstimator(FittedMixture):
         self, X: Any, sample_weight: Any, candidates: Any
     ) -> tuple[Fitted, Dataset, dict[str, Any]]:
         """Fit a mixture to all rows; return also the rows and what to publish."""
+        self._check_options()
         options = DensityOptions(
             self._structure(), self._estimation(), component_range(candidates)
         )
-        self._check_init()
         read = self._learn_table(X, sample_weight)
         schema = read.table.schema
         labels = np.zeros(read.table.n_rows, np.intp)
@@ -147,7 +162,7 @@ class MixtureEstimator(FittedMixture):
         attributes = {
             **read.attributes,
             **model_attributes(fitted),
-            "n_components_": fitted.model.n_components,
+            **self._derived_attributes(fitted.model, schema),
             "bic_": dict(fitted.bic[0]),
             "trace_": fitted.history["value"],
         }
@@ -192,43 +207,14 @@ def warn_of(messages: Iterable[str]) -> None:
 
 
 def model_attributes(fitted: Fitted) -> dict[str, Any]:
-    """Return what all estimators publish, in the units of the table."""
-    model, schema = fitted.model, fitted.schema
+    """Return what all estimators publish, besides what the model determines."""
     return {
-        "schema_": schema,
-        "model_": model,
+        "schema_": fitted.schema,
+        "model_": fitted.model,
         "converged_": fitted.converged,
         "interrupted_": fitted.interrupted,
         "n_iter_": fitted.n_iter,
-        **component_attributes(model, schema),
     }
-
-
-def component_attributes(model: Mixture, schema: Schema) -> dict[str, Any]:
-    """Return the parameters of the components, in the units of the table."""
-    factors = factors_in_units(model, schema)
-    attributes: dict[str, Any] = {"mixing_": np.exp(model.log_mixing)}
-    if schema.real:
-        gaussian = factors.pop(0)
-        scaled = getattr(model.components, "factors", [model.components])[0]
-        attributes["means_"] = schema.restored(scaled.means.T).T
-        covariance_type = covariance_type_of(model.family)
-        if covariance_type is not None:
-            attributes.update(COVARIANCE_TYPES[covariance_type].published(gaussian))
-    if schema.categorical:
-        probabilities = np.exp(factors.pop(0).log_probabilities)
-        ends = np.cumsum(schema.n_categories)[:-1]
-        attributes["category_probabilities_"] = np.split(probabilities, ends, axis=1)
-        attributes["categories_"] = [np.array(values) for values in schema.categories]
-    return attributes
-
-
-def _agree(found: Any, expected: Any) -> bool:
-    """Return whether arrays, or lists of arrays, are the same up to rounding."""
-    if isinstance(expected, list):
-        return len(found) == len(expected) and all(map(_agree, found, expected))
-    same_shape = np.shape(found) == np.shape(expected)
-    return same_shape and bool(np.allclose(found, expected, rtol=1e-6, equal_nan=True))
 
 
 def _scaled_centres(init: Any, n_components: int, schema: Schema) -> FloatArray:

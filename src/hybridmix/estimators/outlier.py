@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from hybridmix._checks import check_number, check_word
+from hybridmix._checks import check_number, check_splits, check_word
 from hybridmix._registered import registered
 from hybridmix._require import require
 from hybridmix._typing import FloatArray, IntArray
@@ -126,7 +126,7 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
         -------
         self : MixtureOutlierDetector
         """
-        self._check_threshold()
+        self._check_options()
         if self.threshold == "contamination":
             fitted, _, attributes = self._fit_density(X, sample_weight, self.n_components)
             scratch = copy(self)
@@ -181,7 +181,9 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
 
     # Threshold --------------------------------------------------------------------
 
-    def _check_threshold(self) -> None:
+    def _check_options(self) -> None:
+        super()._check_options()
+        check_splits(self.cv)
         check_word("threshold", self.threshold, THRESHOLDS)
         check_number("contamination", self.contamination, 0.0, 0.5, or_word="auto")
         if self.target is not None:

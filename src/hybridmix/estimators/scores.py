@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from hybridmix._parallel import deaf_processes
 from hybridmix._typing import FloatArray
 from hybridmix.data import encode_labels
 from hybridmix.estimators.classifier import HybridMixtureClassifier
@@ -114,12 +115,13 @@ class SettingScores:
         groups, folds = bundles(settings), self._folds
         tasks = [(group, fold) for group in groups for fold in folds]
         parallel = Parallel(n_jobs=self._n_jobs, return_as="generator")
-        scores = parallel(
-            delayed(_score_bundle)(self._template, group, fold, self._scorer)
-            for group, fold in tasks
-        )
         done: list[list[Score]] = []
         try:
+            with deaf_processes(self._n_jobs):
+                scores = parallel(
+                    delayed(_score_bundle)(self._template, group, fold, self._scorer)
+                    for group, fold in tasks
+                )
             for finished in scores:
                 done.append(finished)
                 announce("search", len(done), len(tasks))

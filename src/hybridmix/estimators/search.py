@@ -13,7 +13,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from hybridmix._checks import check_number, check_word, is_learned
+from hybridmix._checks import (
+    check_flag,
+    check_jobs,
+    check_number,
+    check_seed,
+    check_splits,
+    check_verbosity,
+    check_word,
+    is_learned,
+)
 from hybridmix._registered import registered
 from hybridmix._require import require_instance
 from hybridmix.data import UNLABELLED, encode_labels
@@ -163,14 +172,10 @@ class HybridMixtureClassifierCV(MixtureClassifier):
         # Imported where they are used, since they take a tenth of a second to load.
         from sklearn.metrics import check_scoring
 
-        candidates = self._candidates()
+        candidates = self._check_options()
         template = self._template(candidates)
-        if isinstance(self.scoring, list | tuple | dict | set):
-            raise ValueError("scoring must be a single score, to choose by.")
         scorer = check_scoring(template, self.scoring)
         settings = settings_of(candidates)
-        for setting in settings:
-            clone(template).set_params(**setting)._check_options()
         read_training_table(self, X)
         [X] = indexable(X)
         folds = self._folds(X, y, sample_weight, groups, template)
@@ -230,6 +235,7 @@ class HybridMixtureClassifierCV(MixtureClassifier):
         require_instance("best_estimator_", best, HybridMixtureClassifier)
         best.check_consistent()
         require_instance("cv_results_", self.cv_results_, dict)
+        self._check_options()
 
     def restore_unsaved(self) -> None:
         """Make the scorer anew, after the search has been loaded from a file."""
@@ -238,6 +244,22 @@ class HybridMixtureClassifierCV(MixtureClassifier):
         self.scorer_ = check_scoring(self.best_estimator_, self.scoring)
 
     # Options ----------------------------------------------------------------------------
+
+    def _check_options(self) -> dict[str, list[Any]]:
+        """Refuse options that make no sense without rows; return the candidates."""
+        check_number("missing_rate", self.missing_rate, 0.0, 0.99)
+        check_flag("per_class", self.per_class)
+        check_splits(self.cv)
+        check_jobs(self.n_jobs)
+        check_seed(self.random_state)
+        check_verbosity(self.verbose)
+        if isinstance(self.scoring, list | tuple | dict | set):
+            raise ValueError("scoring must be a single score, to choose by.")
+        candidates = self._candidates()
+        given = self._given_estimator(candidates)
+        for setting in settings_of(candidates):
+            clone(given).set_params(**setting)._check_options()
+        return candidates
 
     def _candidates(self) -> dict[str, list[Any]]:
         """Return the candidates of each parameter; a single one need not be in a list."""
@@ -250,10 +272,12 @@ class HybridMixtureClassifierCV(MixtureClassifier):
                 raise ValueError(f"{name} is empty: there is nothing to choose from.")
         for value in candidates["covariance_type"]:
             check_word("covariance_type", value, COVARIANCE_TYPES)
-        check_number("missing_rate", self.missing_rate, 0.0, 0.99)
         return candidates
 
-    def _template(self, candidates: dict[str, list[Any]]) -> HybridMixtureClassifier:
+    def _given_estimator(
+        self, candidates: dict[str, list[Any]]
+    ) -> HybridMixtureClassifier:
+        """Return what has the options that are not searched; refuse what cannot."""
         given = HybridMixtureClassifier() if self.estimator is None else self.estimator
         if not isinstance(given, HybridMixtureClassifier):
             raise TypeError(
@@ -275,6 +299,10 @@ class HybridMixtureClassifierCV(MixtureClassifier):
                 f"loss={given.loss!r} of the estimator has no margin to choose. Pass "
                 "estimator=HybridMixtureClassifier(loss='hinge'), or a single margin."
             )
+        return given
+
+    def _template(self, candidates: dict[str, list[Any]]) -> HybridMixtureClassifier:
+        given = self._given_estimator(candidates)
         stations = max(1, sum(tradeoff > 0 for tradeoff in set(candidates["tradeoff"])))
         n_steps = -(-given.n_steps // stations)
         template = clone(given).set_params(verbose=0, n_steps=n_steps)

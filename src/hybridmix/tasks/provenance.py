@@ -55,7 +55,7 @@ class Provenance:
                 f"The model was not trained on these {n_rows:,} rows. Some of them have "
                 "the same values as training rows, but no more than chance explains."
             )
-        return f"The model was not trained on any of these {n_rows:,} rows{self._hedge}."
+        return f"None of these {n_rows:,} rows equals a training row{self._hedge}."
 
     @property
     def _hedge(self) -> str:

@@ -8,7 +8,7 @@ from typing import cast
 
 import numpy as np
 
-from hybridmix._checks import check_number, check_word, check_word_or_object
+from hybridmix._checks import check_flag, check_number, check_word, check_word_or_object
 from hybridmix._parallel import Workers
 from hybridmix.data import Dataset
 from hybridmix.evaluation import ChunkedRows
@@ -108,6 +108,7 @@ class Discrimination:
             check_number("generalisation_loss", self.generalisation_loss, 0.0)
         if self.validation_fraction is not None:
             check_number("validation_fraction", self.validation_fraction, 0.0, 0.5)
+        check_flag("refine_subspace", self.refine_subspace)
 
     @property
     def is_generative(self) -> bool:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridmix._checks import check_number
+from hybridmix._checks import check_flag, check_number
 from hybridmix._parallel import Workers
 from hybridmix._typing import FloatArray
 from hybridmix.data import Dataset, Schema
@@ -73,6 +73,7 @@ class ClassifierOptions:
             _check_probabilities(self.class_prior, len(self.n_components))
         weight = self.unlabelled_weight
         check_number("unlabelled_weight", weight, 0.0, 1e9, or_word="auto")
+        check_flag("calibrate", self.calibrate)
         solver = self.discrimination.chosen_solver()
         if (
             self.discrimination.refine_subspace
