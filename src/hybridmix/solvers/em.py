@@ -76,7 +76,8 @@ class ExpectationMaximisation(Solver):
                 assessment = problem.assess(candidate, groups.pending_classes)
                 accepted = groups.note(assessment, candidate, self.tol)
                 if accepted.any():
-                    model = groups.exchanged(model, candidate, accepted)
+                    refused = groups.pending & ~accepted
+                    model = groups.exchanged(candidate, model, refused)
                     history.add(assessment, model, groups.mean_value)
                     stopped = watch is not None and watch(model)
                 else:
@@ -175,9 +176,9 @@ class _Groups(Generic[M]):
 
     def exchanged(self, model: M, other: M, groups: BoolArray) -> M:
         """Return a model with some groups (G,) taken from another one."""
-        if groups.all():
-            return other
-        return model.with_classes(other, groups[self._group_of]) if groups.any() else model
+        if groups.all() or not groups.any():
+            return other if groups.any() else model
+        return model.with_classes(other, groups[self._group_of])
 
     def following(
         self,
