@@ -110,9 +110,9 @@ class Leaps(Generic[M]):
         self.under_way[list(leaps)] = True
         self._has_before = may_leap & ~self.under_way
         self._before, self.fallback = model, updated
-        if not leaps or len(self._weights) > 1:
-            return updated.with_class_models(leaps) if leaps else updated
-        return leaps[0]
+        if not leaps:
+            return updated
+        return leaps[0] if len(self._weights) == 1 else updated.with_class_models(leaps)
 
     def _leaps(self, groups: list[int], model: M, updated: M) -> dict[int, M]:
         """Return the models of the groups that leap, and note the lengths."""
