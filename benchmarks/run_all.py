@@ -15,6 +15,7 @@ SCRIPTS = [
     "engine",
     "em",
     "em_missing",
+    "em_acceleration",
     "subspace_cost",
     "scaling",
     "one_model",

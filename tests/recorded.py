@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from recorded_core import Cells, Parameters, looked_at
+from recorded_core import Cells, Parameters, looked_at, plain_em
 
 import hybridmix as hm
 from hybridmix.solvers import ExtendedBaumWelch, LimitedMemoryBFGS
@@ -311,14 +311,21 @@ def table_of(fit, jitter=0.0):
     return pd.DataFrame(frame), y, weights
 
 
-def fit_results(name, jitter=0.0):
-    """Fit one of the estimators; return what it published and what it predicts."""
+def fitted(name, jitter=0.0):
+    """Fit one of the estimators; return it and its table."""
     fit = FITS[name]
     X, y, weights = table_of(fit, jitter)
     # Some are told to go on until nothing changes, or for a number of iterations.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = fit.estimator.fit(X, y, sample_weight=weights)
+        return fit.estimator.fit(X, y, sample_weight=weights), X
+
+
+def fit_results(name, jitter=0.0):
+    """Fit one of the estimators; return what it published and what it predicts."""
+    fit = FITS[name]
+    with plain_em():
+        model, X = fitted(name, jitter)
     shown = X[:SHOWN_ROWS]
     found = {name: np.atleast_1d(getattr(model, name)) for name in fit.attributes}
     if fit.ascends:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from recorded import FITS, FIXED, fit_results, fixed_results, recorded
+from recorded import FITS, FIXED, fit_results, fitted, fixed_results, recorded
 
 RECORDED = recorded()
 # Parameters near a maximum are known to about the root of the precision of its height.
@@ -58,6 +58,14 @@ def test_values_and_gradients_at_fixed_parameters(problem):
 @pytest.mark.parametrize("problem", [name for name in FITS if not FITS[name].ascends])
 def test_fits_by_em(problem):
     assert_same(fit_results(problem), problem, lambda key: 1e-10)
+
+
+@pytest.mark.parametrize("problem", [name for name in FITS if not FITS[name].ascends])
+def test_accelerated_em_reaches_the_recorded_values(problem):
+    """The last value of plain EM, up to the tolerance that it stopped at."""
+    trace = RECORDED[problem]["trace_"]
+    model, _ = fitted(problem)
+    assert model.trace_[-1] > trace[-1] - model.tol
 
 
 @pytest.mark.parametrize("problem", [name for name in FITS if FITS[name].ascends])

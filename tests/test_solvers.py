@@ -65,7 +65,7 @@ def test_gradient_of_the_whole_model(name, missing, n_patterns):
 @pytest.mark.parametrize(("missing", "n_patterns"), HOLES)
 def test_em_never_loses(name, missing, n_patterns):
     problem, start = make_problem(name, missing, n_patterns)
-    solver = ExpectationMaximisation(max_iter=40, tol=0.0)
+    solver = ExpectationMaximisation(max_iter=40, tol=0.0, accelerate=False)
     solution = solver.solve(problem, start)
     assert solution.n_reseeded == 0
     assert np.diff(solution.trace).min() > -1e-10

@@ -135,9 +135,9 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
     n_init : int, default=1
         Number of starts for each class; the best result is kept.
     max_iter : int, default=300
-        Largest number of EM iterations per start.
+        Largest number of EM iterations per start; each is a pass over the rows.
     tol : float, default=1e-4
-        EM stops when the mean log-likelihood per row rises by less.
+        EM stops when a plain step raises the mean log-likelihood per row by less.
     n_jobs : int or None, default=None
         Threads. None uses as many as BLAS may; the result does not depend on it.
     random_state : int, RandomState or None, default=None

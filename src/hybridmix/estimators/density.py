@@ -69,9 +69,9 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
     n_init : int, default=1
         Number of starts; the best result is kept.
     max_iter : int, default=300
-        Largest number of EM iterations per start.
+        Largest number of EM iterations per start; each is a pass over the rows.
     tol : float, default=1e-4
-        EM stops when the mean log-likelihood per row rises by less.
+        EM stops when a plain step raises the mean log-likelihood per row by less.
     n_jobs : int or None, default=None
         Threads. None uses as many as BLAS may; the result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -106,7 +106,7 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
     interrupted_ : bool
         Whether the user ended training (Ctrl-C) before it was done.
     n_iter_ : int
-        EM iterations of the best start.
+        EM iterations of the best start: passes over the rows.
     trace_ : ndarray
         Mean log-likelihood, with prior, along these iterations.
     n_features_in_ : int

@@ -226,6 +226,14 @@ class Family(ABC, Generic[P, S]):
         """Return the log density of the prior, up to a constant; none by default."""
         return 0.0
 
+    def within_bounds(self, parameters: P) -> P:
+        """Return the nearest parameters that `maximise` may lead to.
+
+        The default returns the parameters as they are: the `bounds` of the coordinates
+        have to be the same as those of `maximise`, if there are any.
+        """
+        return parameters
+
     def collapsed(self, parameters: P) -> BoolArray:
         """Return which components have shrunk to a point, (J,); none by default."""
         return np.zeros(parameters.n_components, dtype=bool)

@@ -183,6 +183,12 @@ class FullGaussian(Family[FullParameters, FullStatistics]):
         half_log_determinants = parameters.half_log_determinants.sum()
         return -self.prior.strength * float(half_log_determinants + 0.5 * traces.sum())
 
+    def within_bounds(self, parameters: FullParameters) -> FullParameters:
+        covariances = raised(parameters.covariances, self.prior.floor)
+        if covariances is parameters.covariances:
+            return parameters
+        return FullParameters.of(parameters.means, covariances)
+
     def collapsed(self, parameters: FullParameters) -> BoolArray:
         if self.tied:
             return np.zeros(len(parameters.means), dtype=bool)

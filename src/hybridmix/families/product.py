@@ -175,6 +175,10 @@ class Product(Family[ProductParameters, ProductStatistics]):
         pairs = zip(self.families, parameters.factors, strict=True)
         return sum(family.log_prior(factor) for family, factor in pairs)
 
+    def within_bounds(self, parameters: ProductParameters) -> ProductParameters:
+        pairs = zip(self.families, parameters.factors, strict=True)
+        return ProductParameters(tuple(f.within_bounds(p) for f, p in pairs))
+
     def collapsed(self, parameters: ProductParameters) -> BoolArray:
         pairs = zip(self.families, parameters.factors, strict=True)
         return reduce(np.logical_or, (f.collapsed(p) for f, p in pairs))

@@ -8,7 +8,7 @@ backward; objectives, unlabelled rows and solvers are the same for all of them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Generic, Protocol, Self, TypeVar
 
 import numpy as np
@@ -137,6 +137,17 @@ class Model(ABC, Generic[P, S]):
     def with_classes(self, other: Self, chosen: BoolArray) -> Self:
         """Return this model with the chosen (C,) classes taken from another one."""
         raise UnsupportedError(self, "an exchange of single classes")
+
+    def with_class_models(self, models: Mapping[int, Self]) -> Self:
+        """Return this model with some classes replaced; each has a model of its own."""
+        raise UnsupportedError(self, "an exchange of single classes")
+
+    def within_bounds(self) -> Self:
+        """Return the nearest model that an M-step may lead to, such as one above floors.
+
+        Coordinates may lead elsewhere, and then an M-step could lower the value.
+        """
+        return self
 
     def collapsed(self, statistics: S, class_weights: FloatArray) -> IntArray:
         """Return which parts the last M-step has left without rows or without spread.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -214,6 +215,22 @@ class Mixture(Model[Prepared, MixtureStatistics]):
             log_mixing=np.where(is_chosen, other.log_mixing, self.log_mixing),
             log_class_prior=np.where(chosen, other.log_class_prior, self.log_class_prior),
         )
+
+    def with_class_models(self, models: Mapping[int, Mixture]) -> Mixture:
+        """Return this mixture with some classes replaced; each has one of its own."""
+        classes = [models.get(c) or self.of_class(c) for c in range(self.n_classes)]
+        components = [own.components for own in classes]
+        counts = np.diff(self.offsets).astype(float).tolist()
+        return replace(
+            self,
+            components=self.family.concatenate(components, counts),
+            log_mixing=np.concatenate([own.log_mixing for own in classes]),
+            log_class_prior=np.concatenate([own.log_class_prior for own in classes]),
+        )
+
+    def within_bounds(self) -> Mixture:
+        """Return the nearest mixture that an M-step may lead to."""
+        return replace(self, components=self.family.within_bounds(self.components))
 
     def collapsed(
         self, statistics: MixtureStatistics, class_weights: FloatArray

@@ -183,8 +183,18 @@ class History:
         if "training_error" in self.traces:
             share = assessment.wrong / self._labelled if self._labelled else float("nan")
             self.traces["training_error"].append(share)
-        announce(self._task, self.n_iter, self._max_iter, f"mean value {value:.4f}")
+        self._announce()
         return value
+
+    def repeat(self) -> None:
+        """Note an iteration that was taken back: the traces stay where they are."""
+        for trace in self.traces.values():
+            trace.append(trace[-1])
+        self._announce()
+
+    def _announce(self) -> None:
+        value = self.traces["value"][-1]
+        announce(self._task, self.n_iter, self._max_iter, f"mean value {value:.4f}")
 
 
 class EarlyStopping:

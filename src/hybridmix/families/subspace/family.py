@@ -184,6 +184,9 @@ class SubspaceGaussian(Family[SubspaceParameters, LatentStatistics]):
     def log_prior(self, parameters: SubspaceParameters) -> float:
         return self.latent.log_prior(parameters.latent)
 
+    def within_bounds(self, parameters: SubspaceParameters) -> SubspaceParameters:
+        return replace(parameters, latent=self.latent.within_bounds(parameters.latent))
+
     def coordinates(
         self, start: SubspaceParameters, counts: FloatArray
     ) -> Coordinates[SubspaceParameters, LatentStatistics]:
