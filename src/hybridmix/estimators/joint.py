@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin
 from hybridmix._require import require, require_positive
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.estimators.base import FittedMixture
-from hybridmix.training.calibration import Calibration
+from hybridmix.models.calibration import Calibration
 
 
 class MixtureClassifier(ClassifierMixin, FittedMixture):

@@ -19,7 +19,7 @@ from hybridmix.models import Mixture
 from hybridmix.onnx.densities import component_densities
 from hybridmix.onnx.graph import Graph, Value, import_onnx
 from hybridmix.onnx.tables import OUTPUTS, TableInputs, column_name
-from hybridmix.training.calibration import Calibration
+from hybridmix.models.calibration import Calibration
 
 if TYPE_CHECKING:
     import onnx

@@ -13,7 +13,7 @@ from hybridmix.plots.axes import new_axes
 from hybridmix.plots.drawing import class_handles, draw_rows, ellipse, style_of
 from hybridmix.plots.marginals import MarginalView, Variable
 from hybridmix.tasks import task_of
-from hybridmix.training.calibration import Calibration
+from hybridmix.models.calibration import Calibration
 
 # How much of its colour a region has, between these leads over the next class.
 _LEADS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.01)

@@ -11,7 +11,8 @@ from hybridmix._parallel import Workers
 from hybridmix.data import Dataset, Schema
 from hybridmix.evaluation import log_joint
 from hybridmix.models.mixture import Mixture
-from hybridmix.training.calibration import Calibration, fitted_calibration
+from hybridmix.models.calibration import Calibration
+from hybridmix.training.calibration import fitted_calibration
 from hybridmix.training.discriminative import validation_error
 from hybridmix.training.memory import check_memory
 from hybridmix.training.record import INTERRUPTED, Fitted, bic_in_units, history_in_units

@@ -10,7 +10,7 @@ import numpy as np
 from hybridmix._typing import FloatArray
 from hybridmix.data import Dataset, Schema
 from hybridmix.models.mixture import Mixture
-from hybridmix.training.calibration import Calibration
+from hybridmix.models.calibration import Calibration
 
 
 @dataclass(frozen=True)
