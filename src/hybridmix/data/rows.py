@@ -191,6 +191,23 @@ class Dataset:
             held[generator.choice(rows, int(share * len(rows)), replace=False)] = True
         return self.take(np.flatnonzero(~held)), self.take(np.flatnonzero(held))
 
+    def thinned(self, n_rows: int, generator: np.random.Generator) -> Dataset:
+        """Return a random part of the rows, with as many labelled rows at most.
+
+        Unlabelled rows are thinned to the same number. Every class keeps a row.
+        """
+        kept = []
+        for part in (self.labels == UNLABELLED, self.labels != UNLABELLED):
+            places = np.flatnonzero(part)
+            if len(places) > n_rows:
+                chosen = generator.choice(places, n_rows, replace=False)
+                _, first = np.unique(self.labels[places], return_index=True)
+                places = np.union1d(chosen, places[first])
+            kept.append(places)
+        if sum(map(len, kept)) == self.n_rows:
+            return self
+        return self.take(np.concatenate(kept))
+
     def folds(
         self, n_folds: int, generator: np.random.Generator
     ) -> Iterator[tuple[Dataset, Dataset]]:

@@ -1,4 +1,4 @@
-"""Several mixtures that vote on the class of a row, next to one that is its density."""
+"""Several mixtures that vote on the class of a row."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import NoReturn
 
 import numpy as np
 
-from hybridmix._logsumexp import class_posterior
 from hybridmix._registered import registered
 from hybridmix._require import require, require_array, require_instance
 from hybridmix._typing import BoolArray, FloatArray
@@ -25,19 +24,17 @@ _NOT_TRAINED = "Its members are trained one by one."
 @registered
 @dataclass(frozen=True, eq=False)
 class Committee(Model[Rows, MixtureStatistics]):
-    r"""A density of rows, and class probabilities that mixtures agree on.
+    r"""Class probabilities that several mixtures agree on.
 
-    .. math:: p(x, c) = p_0(x) \sum_m s_m\, p_m(c \mid x)
+    .. math:: p(c \mid x) = \sum_m s_m\, p_m(c \mid x)
 
-    The density :math:`p_0` is one mixture. Every member :math:`m` is another one, with
-    its own calibration, of which only the class probabilities count. For a row with
-    holes, each of the factors is an exact marginal; their product is not the marginal of
-    the joint density above.
+    Every member :math:`m` is a mixture with its own calibration, of which only the class
+    probabilities count. For a row with holes, each of them is an exact marginal; their
+    mean is not the marginal of one joint density. A committee knows nothing of
+    :math:`p(x)`: its log joint densities are the logarithms of the class probabilities.
 
     Attributes
     ----------
-    density : Mixture
-        Where densities, fills and new rows come from.
     members : tuple of Mixture
         What is asked for the class.
     shares : ndarray of shape (M,)
@@ -46,41 +43,36 @@ class Committee(Model[Rows, MixtureStatistics]):
         Calibrations of the members.
     """
 
-    density: Mixture
     members: tuple[Mixture, ...]
     shares: FloatArray
     temperatures: FloatArray
     uniform_shares: FloatArray
 
     def check_consistent(self) -> None:
-        """Raise ValueError unless all mixtures have the same classes, and shares sum."""
-        require_instance("density", self.density, Mixture)
+        """Raise ValueError unless members share their classes, and shares sum to one."""
         require_instance("members", self.members, tuple)
         require(len(self.members) > 0, "there are no members")
-        layout = self.density.family.layout()
         for member in self.members:
             require_instance("members", member, Mixture)
             same = member.n_classes == self.n_classes
-            require(same, "members have other classes than the density")
-            same = member.family.layout() in (None, layout)
-            require(same, "members have other columns than the density")
+            require(same, "members have different classes")
         shape = (len(self.members),)
         require_array("shares", self.shares, shape, positive=True)
         require(bool(np.isclose(self.shares.sum(), 1.0)), "shares do not sum to one")
         require_array("temperatures", self.temperatures, shape, positive=True)
         require_array("uniform_shares", self.uniform_shares, shape)
-        are_shares = bool(np.all((0 <= self.uniform_shares) & (self.uniform_shares < 1)))
+        are_shares = bool(np.all((self.uniform_shares >= 0) & (self.uniform_shares < 1)))
         require(are_shares, "uniform_shares are not shares")
 
     @property
     def n_classes(self) -> int:
         """Number of classes."""
-        return self.density.n_classes
+        return self.members[0].n_classes
 
     @property
     def n_parameters(self) -> int:
-        """Number of free parameters of all mixtures."""
-        return sum(mixture.n_parameters for mixture in (self.density, *self.members))
+        """Number of free parameters of all members."""
+        return sum(member.n_parameters for member in self.members)
 
     def voters(self) -> Iterator[tuple[Mixture, float, Calibration]]:
         """Yield the members with their shares and calibrations."""
@@ -93,40 +85,36 @@ class Committee(Model[Rows, MixtureStatistics]):
 
     def width(self, observed: BoolArray | None = None) -> int:
         """Return how many numbers a row occupies at the peak of an evaluation."""
-        widest = max(m.width(observed) for m in (self.density, *self.members))
+        widest = max(member.width(observed) for member in self.members)
         return widest + 3 * self.n_classes
 
     def kept_width(self, observed: BoolArray | None = None) -> int:
         """Return about how many numbers a prepared row occupies."""
-        return self.density.kept_width(observed)
+        return self.members[0].kept_width(observed)
 
     @property
     def work(self) -> int:
         """About how many multiplications the evaluation of a row takes."""
-        return sum(mixture.work for mixture in (self.density, *self.members))
+        return sum(member.work for member in self.members)
 
     def prepare(self, rows: Rows) -> Rows:
-        """Return the rows: every mixture prepares them when its turn comes."""
+        """Return the rows: every member prepares them when its turn comes."""
         return rows
 
     def evaluate(self, prepared: Rows) -> CommitteeEvaluation:
-        """Evaluate the log joint densities of rows."""
-        log_density, _ = class_posterior(_log_joint(self.density, prepared))
+        """Evaluate the log class probabilities of rows."""
         votes = np.full((self.n_classes, prepared.n_rows), -np.inf)
         for member, share, calibration in self.voters():
-            vote = calibration.log_probabilities(_log_joint(member, prepared))
+            evaluation = member.evaluate(member.prepare(prepared))
+            vote = calibration.log_probabilities(evaluation.log_joint)
             vote += np.log(share)
             np.logaddexp(votes, vote, out=votes)
-        votes += log_density
         return CommitteeEvaluation(votes)
 
     def marginal(self, real: list[int], codes: list[int]) -> Committee:
-        """Return the committee over some of the columns: every mixture's own marginal."""
-        return replace(
-            self,
-            density=self.density.marginal(real, codes),
-            members=tuple(member.marginal(real, codes) for member in self.members),
-        )
+        """Return the committee over some of the columns: every member's own marginal."""
+        members = tuple(member.marginal(real, codes) for member in self.members)
+        return replace(self, members=members)
 
     def zero_statistics(self) -> NoReturn:
         """Refuse: a committee is not trained."""
@@ -139,14 +127,10 @@ class Committee(Model[Rows, MixtureStatistics]):
 
 @dataclass(frozen=True)
 class CommitteeEvaluation(Evaluation[MixtureStatistics]):
-    """The log joint densities of some rows."""
+    """The log class probabilities of some rows."""
 
     log_joint: FloatArray
 
     def statistics(self, weights: FloatArray) -> NoReturn:
         """Refuse: a committee is not trained."""
         raise UnsupportedError(self, "statistics", _NOT_TRAINED)
-
-
-def _log_joint(mixture: Mixture, rows: Rows) -> FloatArray:
-    return mixture.evaluate(mixture.prepare(rows)).log_joint

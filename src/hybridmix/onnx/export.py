@@ -16,10 +16,10 @@ from hybridmix.estimators.density import MixtureDensity
 from hybridmix.estimators.joint import MixtureClassifier
 from hybridmix.estimators.search import HybridMixtureClassifierCV
 from hybridmix.models import Mixture
+from hybridmix.models.calibration import Calibration
 from hybridmix.onnx.densities import component_densities
 from hybridmix.onnx.graph import Graph, Value, import_onnx
 from hybridmix.onnx.tables import OUTPUTS, TableInputs, column_name
-from hybridmix.models.calibration import Calibration
 
 if TYPE_CHECKING:
     import onnx

@@ -9,11 +9,11 @@ import numpy as np
 
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.estimators.components import Marginal
+from hybridmix.models.calibration import Calibration
 from hybridmix.plots.axes import new_axes
 from hybridmix.plots.drawing import class_handles, draw_rows, ellipse, style_of
 from hybridmix.plots.marginals import MarginalView, Variable
 from hybridmix.tasks import task_of
-from hybridmix.models.calibration import Calibration
 
 # How much of its colour a region has, between these leads over the next class.
 _LEADS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.01)

@@ -10,13 +10,13 @@ import numpy as np
 from hybridmix._parallel import Workers
 from hybridmix.data import Dataset, Schema
 from hybridmix.evaluation import log_joint
-from hybridmix.models.mixture import Mixture
 from hybridmix.models.calibration import Calibration
+from hybridmix.models.mixture import Mixture
 from hybridmix.training.calibration import fitted_calibration
 from hybridmix.training.discriminative import validation_error
 from hybridmix.training.memory import check_memory
 from hybridmix.training.record import INTERRUPTED, Fitted, bic_in_units, history_in_units
-from hybridmix.training.run import ClassifierOptions, ClassifierRun, Outcome
+from hybridmix.training.run import ClassifierOptions, ClassifierRun, finished
 
 # Rows are held out in this many folds to calibrate the probabilities, and to choose the
 # weight of unlabelled rows among these shares of the balanced one.
@@ -69,7 +69,7 @@ def fit_classifier(
     if options.calibrate and validation is None:
         _check_folds(dataset, len(names))
     run = ClassifierRun(options, schema, dataset, init, generator, pool, names)
-    weight = _chosen_weight(run, options.unlabelled_weight, dataset)
+    weight = chosen_weight(run, options.unlabelled_weight, dataset)
     solution, bic, messages = run.solve(dataset, validation, weight, init)
     calibration = Calibration()
     if options.calibrate and INTERRUPTED not in messages:
@@ -90,7 +90,7 @@ def fit_classifier(
     )
 
 
-def _chosen_weight(run: ClassifierRun, given: float | str, dataset: Dataset) -> float:
+def chosen_weight(run: ClassifierRun, given: float | str, dataset: Dataset) -> float:
     """Return the weight of an unlabelled row; "auto" asks held-out labels."""
     if not isinstance(given, str):
         return float(given)
@@ -104,7 +104,7 @@ def _chosen_weight(run: ClassifierRun, given: float | str, dataset: Dataset) -> 
         for rest, held in folds:
             rows = rest if share else rest.labelled()
             fold = run.solve_likelihood(rows, run.own_start, share * balanced)
-            model = _finished(fold)
+            model = finished(fold)
             error = validation_error(held, model, run.pool)
             total += error(model) * held.total_weight
         return total
@@ -126,7 +126,7 @@ def _calibrated(
     if validation is None:
         for rest, part in dataset.folds(_CALIBRATION_FOLDS, run.generator):
             fold = run.solve(rest, None, unlabelled_weight, run.own_start)
-            held.append((_finished(fold), part))
+            held.append((finished(fold), part))
     return fitted_calibration(
         np.concatenate(
             [log_joint(model, part.rows, run.pool) for model, part in held], axis=1
@@ -134,13 +134,6 @@ def _calibrated(
         np.concatenate([part.labels for _, part in held]),
         np.concatenate([part.filled_weights for _, part in held]),
     )
-
-
-def _finished(fold: Outcome) -> Mixture:
-    """Return the model of a fold; an interrupt of one fold is meant for all of them."""
-    if fold.solution.interrupted:
-        raise KeyboardInterrupt
-    return fold.solution.model
 
 
 def _check_folds(dataset: Dataset, n_classes: int) -> None:

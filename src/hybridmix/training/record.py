@@ -9,8 +9,10 @@ import numpy as np
 
 from hybridmix._typing import FloatArray
 from hybridmix.data import Dataset, Schema
-from hybridmix.models.mixture import Mixture
 from hybridmix.models.calibration import Calibration
+from hybridmix.models.committee import Committee
+from hybridmix.models.mixture import Mixture
+from hybridmix.training.leaderboard import Trial
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,12 @@ class Fitted:
         Of the class probabilities.
     messages : tuple of str
         What the user should be warned about.
+    committee : Committee or None
+        What is asked for the class, instead of the model.
+    members : tuple of Fitted
+        Of the committee.
+    leaderboard : tuple of Trial
+        What a search has tried.
     """
 
     schema: Schema
@@ -48,6 +56,9 @@ class Fitted:
     unlabelled_weight: float = 1.0
     calibration: Calibration = field(default_factory=Calibration)
     messages: tuple[str, ...] = ()
+    committee: Committee | None = None
+    members: tuple[Fitted, ...] = ()
+    leaderboard: tuple[Trial, ...] = ()
 
     @property
     def interrupted(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -157,6 +157,51 @@ class ClassifierRun:
             if discrimination.is_generative or solution.interrupted:
                 return outcome
             start = solution.model
+        return self.discriminated(
+            discrimination, dataset, validation, start, unlabelled_weight, bic, messages
+        )
+
+    def solve_path(
+        self,
+        dataset: Dataset,
+        stations: Sequence[Discrimination],
+        unlabelled_weight: float,
+    ) -> Iterator[Outcome]:
+        """Run EM, then one discriminative training after the other, each from the last.
+
+        An outcome that the user has interrupted is the last one.
+
+        Parameters
+        ----------
+        dataset : Dataset
+            Labelled and unlabelled rows.
+        stations : sequence of Discrimination
+            What follows EM, such as training with ascending tradeoffs.
+        unlabelled_weight : float
+            What an unlabelled row counts.
+        """
+        outcome = self.solve_likelihood(dataset, self.own_start, unlabelled_weight)
+        yield outcome
+        for station in stations:
+            solution, bic, messages = outcome
+            if solution.interrupted:
+                return
+            outcome = self.discriminated(
+                station, dataset, None, solution.model, unlabelled_weight, bic, messages
+            )
+            yield outcome
+
+    def discriminated(
+        self,
+        discrimination: Discrimination,
+        dataset: Dataset,
+        validation: Dataset | None,
+        start: Mixture,
+        unlabelled_weight: float,
+        bic: tuple[Mapping[int, float], ...] = (),
+        messages: tuple[str, ...] = (),
+    ) -> Outcome:
+        """Train a mixture to discriminate; criteria and messages are those before."""
         objective = discrimination.blend(self._n_columns(start), unlabelled_weight)
         solution = discriminate(
             discrimination,
@@ -164,7 +209,7 @@ class ClassifierRun:
             dataset,
             validation,
             start,
-            options.learns_class_prior,
+            self._options.learns_class_prior,
             self.generator,
             self.pool,
         )
@@ -266,6 +311,13 @@ class ClassifierRun:
             return np.full(n_classes, -np.log(n_classes))
         counts = dataset.class_weights(n_classes)
         return np.log(counts / counts.sum())
+
+
+def finished(outcome: Outcome) -> Mixture:
+    """Return the model of an outcome; an interrupt of one fit is meant for all."""
+    if outcome.solution.interrupted:
+        raise KeyboardInterrupt
+    return outcome.solution.model
 
 
 def _check_probabilities(prior: FloatArray, n_classes: int) -> None:

@@ -1,0 +1,171 @@
+"""Which structures and tradeoffs suit a table of some size: what a search tries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hybridmix.data import Dataset, Schema
+from hybridmix.training.budget import Budget
+from hybridmix.training.discriminative import Discrimination
+from hybridmix.training.run import ClassifierOptions
+
+# With more real columns than this, correlations are those of a subspace.
+_WIDE = 60
+# A component should have this many labelled rows of its class.
+_ROWS_PER_COMPONENT = 20
+# From so many real columns on, factors are a choice next to full covariances.
+_MANY_COLUMNS = 15
+TRADEOFFS = (10.0, 100.0)
+_FAST_TRADEOFF = 10.0
+
+
+@dataclass(frozen=True)
+class Automatic:
+    """Which options of a classifier are chosen, and not given.
+
+    Attributes
+    ----------
+    covariance_type, n_components, tradeoff : bool
+        Whether the option is chosen.
+    """
+
+    covariance_type: bool
+    n_components: bool
+    tradeoff: bool
+
+    def __bool__(self) -> bool:
+        return self.covariance_type or self.n_components or self.tradeoff
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A structure, and the discriminative trainings that follow its EM.
+
+    Attributes
+    ----------
+    options : ClassifierOptions
+        Of the training; those of discrimination are in `stations`.
+    stations : tuple of Discrimination
+        One for each tradeoff, in ascending order; none for the likelihood alone.
+    """
+
+    options: ClassifierOptions
+    stations: tuple[Discrimination, ...]
+
+    @property
+    def values(self) -> dict[str, object]:
+        """The values of the options that distinguish candidates."""
+        sizes = [max(numbers) for numbers in self.options.n_components]
+        return {
+            "covariance_type": self.options.structure.covariance_type,
+            "n_components": max(sizes),
+        }
+
+    def name(self, station: int = 0) -> str:
+        """Return what to call the candidate after so many of its stations."""
+        values = self.values
+        plural = "" if values["n_components"] == 1 else "s"
+        words = f"{values['covariance_type']}, {values['n_components']} component{plural}"
+        if station == 0:
+            return f"{words}, likelihood"
+        discrimination = self.stations[station - 1]
+        if discrimination.objective == "hybrid":
+            return f"{words}, tradeoff {discrimination.tradeoff:g}"
+        return f"{words}, {discrimination.objective}"
+
+
+@dataclass(frozen=True)
+class TableSize:
+    """What the choice of candidates depends on.
+
+    Attributes
+    ----------
+    rows_per_class : float
+        Median number of labelled rows of a class.
+    n_real : int
+        Number of real columns.
+    n_categorical : int
+        Number of categorical columns.
+    n_classes : int
+        Number of classes.
+    """
+
+    rows_per_class: float
+    n_real: int
+    n_categorical: int
+    n_classes: int
+
+    @classmethod
+    def of(cls, dataset: Dataset, schema: Schema, n_classes: int) -> TableSize:
+        """Measure labelled rows."""
+        counts = np.bincount(dataset.labelled().labels, minlength=n_classes)
+        real, categorical = len(schema.real), len(schema.categorical)
+        return cls(float(np.median(counts)), real, categorical, n_classes)
+
+
+def candidates(
+    options: ClassifierOptions, automatic: Automatic, size: TableSize, budget: Budget
+) -> list[Candidate]:
+    """Return what to try, from the simplest to the largest.
+
+    Parameters
+    ----------
+    options : ClassifierOptions
+        What the user has fixed; automatic options have any value.
+    automatic : Automatic
+        Which ones are chosen.
+    size : TableSize
+        Of the training table.
+    budget : Budget
+        How much effort it may take.
+    """
+    stations = tuple(_stations(options.discrimination, automatic, budget))
+    found: dict[tuple[str, int], Candidate] = {}
+    for covariance_type, n_components in _structures(size, budget):
+        structure, numbers = options.structure, options.n_components
+        if automatic.covariance_type:
+            structure = replace(structure, covariance_type=covariance_type)
+        if automatic.n_components:
+            numbers = [[n_components]] * len(numbers)
+        changed = replace(options, structure=structure, n_components=numbers)
+        key = (structure.covariance_type, max(numbers[0]))
+        found.setdefault(key, Candidate(changed, stations))
+    return list(found.values())
+
+
+def _stations(
+    given: Discrimination, automatic: Automatic, budget: Budget
+) -> Iterator[Discrimination]:
+    if given.is_generative:
+        return
+    if given.objective != "hybrid" or not automatic.tradeoff:
+        yield given
+        return
+    for tradeoff in TRADEOFFS if budget.searches else (_FAST_TRADEOFF,):
+        yield replace(given, tradeoff=tradeoff)
+
+
+def _structures(size: TableSize, budget: Budget) -> Iterator[tuple[str, int]]:
+    """Yield types of covariances with numbers of components, the simplest first."""
+    rich = "subspace" if size.n_real > _WIDE else "full"
+    if size.n_real == 0:
+        rich = "diag"
+    if not budget.searches:
+        yield rich, 1
+        return
+    yield "diag", 1
+    if rich == "full":
+        yield "tied", 1
+    yield rich, 1
+    sizes = [2, 4, 8, 16, 32, 64] if budget.is_thorough else [4, 16, 64]
+    for n_components in sizes:
+        if n_components * _ROWS_PER_COMPONENT > size.rows_per_class:
+            return
+        yield rich, n_components
+        if n_components == 4:
+            yield "diag", 4
+            if size.n_real > _MANY_COLUMNS:
+                yield "subspace", 4

@@ -1,0 +1,226 @@
+"""Training of a classifier that chooses its structure: a committee of the best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hybridmix._parallel import Workers
+from hybridmix._typing import FloatArray
+from hybridmix.data import Dataset, Schema
+from hybridmix.models.calibration import Calibration
+from hybridmix.models.committee import Committee
+from hybridmix.progress import announce
+from hybridmix.training.budget import Budget
+from hybridmix.training.candidates import Automatic, Candidate, TableSize, candidates
+from hybridmix.training.classifier import chosen_weight
+from hybridmix.training.leaderboard import simplest_within_noise
+from hybridmix.training.memory import check_memory
+from hybridmix.training.record import INTERRUPTED, Fitted, bic_in_units, history_in_units
+from hybridmix.training.run import ClassifierOptions, ClassifierRun, Outcome, finished
+from hybridmix.training.trials import Entry, Part, Score, Search
+from hybridmix.training.votes import HeldOut, fitted_shares
+
+# More members take longer to predict, and are hardly ever better.
+_MOST_MEMBERS = 5
+# Tables of up to this many labelled rows are dealt into folds; larger ones are split.
+_FEW_ROWS, _N_FOLDS = 2_000, 3
+_HELD_SHARE = 0.2
+# A search on this many labelled rows finds what a search on more would.
+_MOST_ROWS = 6_000
+
+
+@dataclass(frozen=True)
+class CommitteeOptions:
+    """The options of a classifier that chooses its structure.
+
+    Attributes
+    ----------
+    base : ClassifierOptions
+        What the user has fixed; automatic options have any value.
+    automatic : Automatic
+        Which options are chosen.
+    effort : str or float
+        How much effort the choice may take.
+    calibrate : bool
+        Whether class probabilities are corrected by held-out rows.
+    """
+
+    base: ClassifierOptions
+    automatic: Automatic
+    effort: str | float
+    calibrate: bool
+
+
+def fit_committee(
+    options: CommitteeOptions,
+    dataset: Dataset,
+    parts: Sequence[Part] | None,
+    schema: Schema,
+    generator: np.random.Generator,
+    pool: Workers,
+    names: Sequence[str],
+) -> Fitted:
+    """Try candidates on held-out rows, and fit a committee of the best to all rows.
+
+    Parameters
+    ----------
+    options : CommitteeOptions
+        What to do.
+    dataset : Dataset
+        Labelled and unlabelled rows.
+    parts : sequence of Part or None
+        Rows to train candidates on and rows to score them by; None for folds of the
+        labelled rows, or one split if there are many.
+    schema : Schema
+        Of their table.
+    generator : numpy.random.Generator
+        Source of randomness.
+    pool : Workers
+        Threads.
+    names : sequence of str
+        What to call the classes in messages.
+    """
+    budget = Budget(options.effort)
+    size = TableSize.of(dataset, schema, len(names))
+    plan = candidates(options.base, options.automatic, size, budget)
+    for candidate in plan:
+        fewest = sum(map(min, candidate.options.n_components))
+        check_memory(candidate.options.structure, len(schema.real), fewest)
+    usual = plan[len(plan) // 2].options
+    run = ClassifierRun(usual, schema, dataset, "kmeans", generator, pool, names)
+    weight = chosen_weight(run, options.base.unlabelled_weight, dataset)
+    if parts is None:
+        parts = _parts(dataset, budget, generator)
+    search = Search(parts, schema, weight, options.calibrate, generator, pool, names)
+    scores, interrupted = search.scores(plan, budget)
+    held = search.held()
+    voters = [score for score in scores if score.entry.station] or scores
+    log_scores = np.stack([score.log_scores for score in voters])
+    n_members = _MOST_MEMBERS if budget.searches else 1
+    chosen, shares = fitted_shares(log_scores, held.weights, n_members)
+    members = [voters[number] for number in chosen]
+    if budget.searches:
+        density = _best_density(scores, held)
+        records, interrupted = _refitted(
+            search, dataset, [*members, density], interrupted
+        )
+        fitted = _committee(records, members, shares, density)
+        fitted = replace(fitted, calibration=_calibration(search, members, shares))
+    else:
+        records, interrupted = _refitted(search, dataset, members, interrupted)
+        fitted = records[members[0].entry]
+    shares_by_entry = dict(zip([score.entry for score in members], shares, strict=True))
+    trials = [
+        score.trial(held, float(shares_by_entry.get(score.entry, 0.0)))
+        for score in voters
+    ]
+    messages = (INTERRUPTED,) if interrupted else ()
+    return replace(fitted, leaderboard=tuple(trials), messages=messages)
+
+
+def _parts(
+    dataset: Dataset, budget: Budget, generator: np.random.Generator
+) -> list[Part]:
+    """Return the rows to train candidates on, and those to score them by."""
+    n_rows = dataset.labelled().n_rows
+    if n_rows <= _FEW_ROWS and budget.searches:
+        return list(dataset.folds(_N_FOLDS, generator))
+    rest, held = dataset.split(_HELD_SHARE, generator)
+    return [(rest.thinned(_MOST_ROWS, generator), held.thinned(_MOST_ROWS, generator))]
+
+
+def _best_density(scores: Sequence[Score], held: HeldOut) -> Score:
+    """Return the simplest structure whose likelihood on held-out rows is the highest."""
+    fitted = [score for score in scores if score.entry.station == 0]
+    densities = [score.log_densities for score in fitted]
+    return fitted[simplest_within_noise(densities, held.weights)]
+
+
+def _refitted(
+    search: Search, dataset: Dataset, scores: Sequence[Score], interrupted: bool
+) -> tuple[dict[Entry, Fitted], bool]:
+    """Fit entries to all rows; return records, and whether the user has ended it.
+
+    Those that are missing then are models of a part of the rows.
+    """
+    records = {score.entry: _first_record(search, score) for score in scores}
+    last: dict[Candidate, int] = {}
+    for entry in records:
+        last[entry.candidate] = max(entry.station, last.get(entry.candidate, 0))
+    by_station = {(score.entry.candidate, score.entry.station): score for score in scores}
+    try:
+        for number, (candidate, n_stations) in enumerate(last.items()):
+            if interrupted:
+                break
+            announce("members", number, len(last), candidate.name(n_stations))
+            path = search.run_of(candidate, dataset).solve_path(
+                dataset, candidate.stations[:n_stations], search.unlabelled_weight
+            )
+            for station, outcome in enumerate(path):
+                finished(outcome)
+                score = by_station.get((candidate, station))
+                if score is not None:
+                    records[score.entry] = _record(search, dataset, score, outcome)
+    except KeyboardInterrupt:
+        interrupted = True
+    return records, interrupted
+
+
+def _record(search: Search, dataset: Dataset, score: Score, outcome: Outcome) -> Fitted:
+    """Return the record of an entry that was fitted to all rows."""
+    solution, bic, _ = outcome
+    scale, weight = search.schema.scale, search.unlabelled_weight
+    return Fitted(
+        search.schema,
+        solution.model,
+        solution.converged,
+        solution.n_iter,
+        history_in_units(solution.traces, dataset, scale, weight),
+        bic_in_units(bic, dataset, scale),
+        weight,
+        score.calibration,
+    )
+
+
+def _first_record(search: Search, score: Score) -> Fitted:
+    """Return the record of an entry as the first part has left it."""
+    model = score.entry.first
+    assert model is not None, "it has been scored"
+    weight = search.unlabelled_weight
+    return Fitted(search.schema, model, False, 0, {}, (), weight, score.calibration)
+
+
+def _committee(
+    records: Mapping[Entry, Fitted],
+    members: Sequence[Score],
+    shares: FloatArray,
+    density: Score,
+) -> Fitted:
+    """Put fitted members and the density together."""
+    base = records[density.entry]
+    fitted = [records[score.entry] for score in members]
+    calibrations = [score.calibration for score in members]
+    committee = Committee(
+        tuple(record.model for record in fitted),
+        shares,
+        np.array([calibration.temperature for calibration in calibrations]),
+        np.array([calibration.uniform_share for calibration in calibrations]),
+    )
+    converged = all(record.converged for record in (base, *fitted))
+    return replace(base, converged=converged, committee=committee, members=tuple(fitted))
+
+
+def _calibration(
+    search: Search, members: Sequence[Score], shares: FloatArray
+) -> Calibration:
+    """Return the calibration of the votes of all members."""
+    if not search.calibrate:
+        return Calibration()
+    votes = [
+        score.log_probabilities + np.log(share)
+        for score, share in zip(members, shares, strict=True)
+    ]
+    return search.held().calibration(np.logaddexp.reduce(votes, axis=0))

@@ -1,0 +1,221 @@
+"""Candidates of a search, trained on some rows and scored on others."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hybridmix._logsumexp import class_posterior
+from hybridmix._parallel import Workers
+from hybridmix._typing import FloatArray
+from hybridmix.data import Dataset, Schema
+from hybridmix.evaluation import log_joint
+from hybridmix.models.calibration import Calibration
+from hybridmix.models.mixture import Mixture
+from hybridmix.progress import announce, listening
+from hybridmix.training.budget import Budget
+from hybridmix.training.candidates import Candidate
+from hybridmix.training.leaderboard import Trial, mean_and_error
+from hybridmix.training.run import ClassifierRun, finished
+from hybridmix.training.votes import HeldOut
+
+# Rows to train on, and rows to score.
+Part = tuple[Dataset, Dataset]
+# A candidate that trails the best one by so many standard errors on the first part is not
+# trained on the others.
+_HOPELESS = 3.0
+
+
+@dataclass(eq=False)
+class Entry:
+    """A candidate after some of its stations, and what it says about held-out rows.
+
+    Attributes
+    ----------
+    candidate : Candidate
+        The structure.
+    station : int
+        How many discriminative trainings it has had; 0 for the likelihood alone.
+    blocks : list of ndarray of shape (C, n)
+        Log joint densities of the held-out rows of each part.
+    first : Mixture or None
+        The model of the first part, once it is trained.
+    seconds : float
+        What its trainings took.
+    """
+
+    candidate: Candidate
+    station: int
+    blocks: list[FloatArray] = field(default_factory=list)
+    first: Mixture | None = None
+    seconds: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """What to call it."""
+        return self.candidate.name(self.station)
+
+    @property
+    def log_joint(self) -> FloatArray:
+        """Log joint densities (C, n) of all held-out rows."""
+        return np.concatenate(self.blocks, axis=1)
+
+
+@dataclass(frozen=True)
+class Score:
+    """How an entry did on held-out rows.
+
+    Attributes
+    ----------
+    entry : Entry
+        What was scored.
+    calibration : Calibration
+        What its class probabilities call for.
+    log_probabilities : ndarray of shape (C, n)
+        Calibrated.
+    log_scores : ndarray of shape (n,)
+        Those of the labels.
+    log_densities : ndarray of shape (n,)
+        Of the rows.
+    """
+
+    entry: Entry
+    calibration: Calibration
+    log_probabilities: FloatArray
+    log_scores: FloatArray
+    log_densities: FloatArray
+
+    @classmethod
+    def of(cls, entry: Entry, held: HeldOut, calibrate: bool) -> Score:
+        """Score an entry by the labels of the held-out rows."""
+        densities = entry.log_joint
+        calibration = held.calibration(densities) if calibrate else Calibration()
+        logs = calibration.log_probabilities(densities)
+        evidence, _ = class_posterior(densities)
+        return cls(entry, calibration, logs, held.log_scores(logs), evidence)
+
+    def trial(self, held: HeldOut, share: float) -> Trial:
+        """Return the line of the leaderboard."""
+        mean, error = mean_and_error(self.log_scores, held.weights)
+        entry = self.entry
+        return Trial(entry.name, mean, error, entry.seconds, share)
+
+
+@dataclass(frozen=True)
+class Search:
+    """What trials share: the rows, and how they are trained on.
+
+    Attributes
+    ----------
+    parts : sequence of Part
+        Rows to train candidates on and rows to score them by.
+    schema : Schema
+        Of their table.
+    unlabelled_weight : float
+        What an unlabelled row counts.
+    calibrate : bool
+        Whether candidates are scored by calibrated probabilities.
+    generator : numpy.random.Generator
+        Source of randomness.
+    pool : Workers
+        Threads.
+    names : sequence of str
+        What to call the classes in messages.
+    """
+
+    parts: Sequence[Part]
+    schema: Schema
+    unlabelled_weight: float
+    calibrate: bool
+    generator: np.random.Generator
+    pool: Workers
+    names: Sequence[str]
+
+    def held(self, n_parts: int | None = None) -> HeldOut:
+        """Return labels and weights of the rows that the first parts hold out."""
+        held = [held for _, held in self.parts[:n_parts]]
+        return HeldOut(
+            np.concatenate([part.labels for part in held]),
+            np.concatenate([part.filled_weights for part in held]),
+        )
+
+    def run_of(self, candidate: Candidate, dataset: Dataset) -> ClassifierRun:
+        """Return a run of the training of a candidate."""
+        return ClassifierRun(
+            candidate.options,
+            self.schema,
+            dataset,
+            "kmeans",
+            self.generator,
+            self.pool,
+            self.names,
+        )
+
+    def scores(
+        self, plan: Sequence[Candidate], budget: Budget
+    ) -> tuple[list[Score], bool]:
+        """Try candidates; return their scores, and whether the user ended the search.
+
+        An interrupt, or the end of the seconds, leaves those that were tried on all
+        parts. A candidate that is hopeless on the first part is not tried on the others.
+        """
+        found: list[Score] = []
+        longest = 0.0
+        for number, candidate in enumerate(plan):
+            if found and budget.is_spent(2.0 * longest):
+                break
+            began = time.perf_counter()
+            try:
+                entries = self._tried(candidate, found)
+            except KeyboardInterrupt:
+                if not found:
+                    raise
+                return found, True
+            held = self.held()
+            found += [Score.of(entry, held, self.calibrate) for entry in entries]
+            longest = max(longest, time.perf_counter() - began)
+            announce("search", number + 1, len(plan), candidate.name())
+        return found, False
+
+    def _tried(self, candidate: Candidate, before: list[Score]) -> list[Entry]:
+        """Train a candidate on all parts; return nothing if it is hopeless."""
+        entries = [Entry(candidate, k) for k in range(len(candidate.stations) + 1)]
+        for number, (rest, held) in enumerate(self.parts):
+            began = time.perf_counter()
+            run = self.run_of(candidate, rest)
+            path = run.solve_path(rest, candidate.stations, self.unlabelled_weight)
+            # Progress is that of the search, and candidates that do not suit the table
+            # show in their scores.
+            with listening(None), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                for entry, outcome in zip(entries, path, strict=True):
+                    model = finished(outcome)
+                    entry.blocks.append(log_joint(model, held.rows, self.pool))
+                    entry.first = entry.first or model
+                    ended = time.perf_counter()
+                    entry.seconds += ended - began
+                    began = ended
+            if number == 0 and self._are_hopeless(entries, before):
+                return []
+        return entries
+
+    def _are_hopeless(self, entries: list[Entry], before: list[Score]) -> bool:
+        """Return whether all entries trail the best one of before on the first part."""
+        if not before or len(self.parts) == 1:
+            return False
+        held = self.held(1)
+        n_rows = len(held.labels)
+        best = max(
+            (score.log_scores[:n_rows] for score in before),
+            key=lambda scores: float(held.weights @ scores),
+        )
+        for entry in entries:
+            own = Score.of(entry, held, self.calibrate).log_scores
+            lead, error = mean_and_error(best - own, held.weights)
+            if lead <= _HOPELESS * error:
+                return False
+        return True
