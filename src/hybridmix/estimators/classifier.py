@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_consistent_length
 
-from hybridmix._checks import is_single
+from hybridmix._checks import check_splits, is_single
 from hybridmix._parallel import workers
 from hybridmix._registered import registered
 from hybridmix.data import (
@@ -21,6 +21,13 @@ from hybridmix.data import (
     read_table,
 )
 from hybridmix.data.weights import read_weights
+from hybridmix.estimators.automatic import (
+    AUTO,
+    automatic_options,
+    class_weighted,
+    given_parts,
+    search_attributes,
+)
 from hybridmix.estimators.base import FittedMixture
 from hybridmix.estimators.joint import MixtureClassifier
 from hybridmix.estimators.options import MixtureEstimator, model_attributes, warn_of
@@ -28,11 +35,18 @@ from hybridmix.models.mixture import Mixture
 from hybridmix.objectives import Objective
 from hybridmix.progress import printing
 from hybridmix.solvers import Solver
+from hybridmix.training.budget import check_effort
 from hybridmix.training.classes import Components, component_range
 from hybridmix.training.classifier import fit_classifier
+from hybridmix.training.committee import CommitteeOptions, fit_committee
+from hybridmix.training.covariances import covariance_type_of
 from hybridmix.training.discriminative import Discrimination
+from hybridmix.training.families import Structure
 from hybridmix.training.record import Fitted
 from hybridmix.training.run import ClassifierOptions
+
+# What the hybrid objective is trained with where nothing chooses.
+_USUAL_TRADEOFF = 10.0
 
 
 @registered
@@ -203,7 +217,8 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
     """
 
     objective: str = field(default="hybrid", kw_only=False)
-    tradeoff: float = 10.0
+    effort: str | float = "balanced"
+    tradeoff: float | str = "auto"
     margin: float | str = "auto"
     loss: str | Objective = "auto"
     solver: str | Solver = "lbfgs"
@@ -211,13 +226,16 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
     validation_fraction: float | None = None
     patience: int = 10
     generalisation_loss: float | None = None
-    calibrate: bool = False
-    n_components: Components | Mapping[Any, Components] = 1
+    calibrate: bool | str = "auto"
+    n_components: Components | Mapping[Any, Components] | str = "auto"
+    covariance_type: str = "auto"
     refine_subspace: bool = False
     covariance_prior: float | str = "auto"
     class_prior: Any = "empirical"
+    class_weight: Any = None
     unlabelled: Any = -1
     unlabelled_weight: float | str = "auto"
+    cv: Any = None
 
     def fit(
         self,
@@ -225,6 +243,7 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
         y: Any,
         sample_weight: Any = None,
         *,
+        groups: Any = None,
         X_val: Any = None,
         y_val: Any = None,
         sample_weight_val: Any = None,
@@ -254,31 +273,47 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
                 "None."
             )
         read = self._learn_table(X, sample_weight)
-        schema = read.table.schema
+        table, schema = read.table, read.table.schema
         classes, labels = encode_labels(y, self.unlabelled)
-        check_consistent_length(read.table.real, labels)
-        dataset = Dataset.arrange(read.table, labels, read.weights)
+        check_consistent_length(table.real, labels)
+        weights = class_weighted(self.class_weight, classes, labels, read.weights)
+        dataset = Dataset.arrange(table, labels, weights)
         names = [f"The class {label!r}" for label in classes.tolist()]
         _check_classes(dataset, names)
         options = self._options_for(classes)
         validation = self._validation_rows(
             schema, classes, read.attributes, (X_val, y_val, sample_weight_val)
         )
-        init = self.init
-        if isinstance(init, FittedMixture):
-            init = self._translated(init, schema, classes)
         generator = np.random.default_rng(self._seed())
+        automatic = automatic_options(self)
         with workers(self.n_jobs) as pool, printing(self.verbose):
-            fitted = fit_classifier(
-                options, dataset, validation, schema, init, generator, pool, names
-            )
-        self._publish(
-            {
-                **read.attributes,
-                **self._derived_attributes(fitted.model, schema),
-                **_learned_attributes(fitted, classes),
-            }
-        )
+            if automatic:
+                parts = None
+                if validation is not None:
+                    parts = [(dataset, validation)]
+                elif self.cv is not None:
+                    parts = given_parts(self.cv, groups, table, labels, weights)
+                fitted = fit_committee(
+                    CommitteeOptions(options, automatic, self.effort, self.init),
+                    dataset,
+                    parts,
+                    schema,
+                    generator,
+                    pool,
+                    names,
+                )
+            else:
+                init = self.init
+                if isinstance(init, FittedMixture):
+                    init = self._translated(init, schema, classes)
+                fitted = fit_classifier(
+                    options, dataset, validation, schema, init, generator, pool, names
+                )
+        attributes = {**read.attributes, **self._learned_attributes(fitted, classes)}
+        if fitted.leaderboard:
+            searched = search_attributes(self, fitted, read.attributes, classes)
+            attributes |= searched
+        self._publish(attributes)
         warn_of(fitted.messages)
         return self
 
@@ -294,12 +329,37 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
             "n_components_": np.diff(model.offsets),
         }
 
+    def _learned_attributes(self, fitted: Fitted, classes: np.ndarray) -> dict[str, Any]:
+        """Return what training has learned, as it is published."""
+        return {
+            **model_attributes(fitted),
+            **self._derived_attributes(fitted.model, fitted.schema),
+            "classes_": classes,
+            "component_classes_": fitted.model.class_of,
+            "bic_": [dict(criteria) for criteria in fitted.bic],
+            "history_": dict(fitted.history),
+            "trace_": fitted.history.get("value", np.empty(0)),
+            "unlabelled_weight_": fitted.unlabelled_weight,
+            "temperature_": fitted.calibration.temperature,
+            "uniform_share_": fitted.calibration.uniform_share,
+        }
+
     # Options --------------------------------------------------------------------------
+
+    def _structure(self) -> Structure:
+        if self.covariance_type != AUTO:
+            return super()._structure()
+        given = (
+            covariance_type_of(self.init.model_.family)
+            if isinstance(self.init, FittedMixture)
+            else None
+        )
+        return copy(self).set_params(covariance_type=given or "full")._structure()
 
     def _discrimination(self) -> Discrimination:
         return Discrimination(
             self.objective,
-            self.tradeoff,
+            _USUAL_TRADEOFF if isinstance(self.tradeoff, str) else self.tradeoff,
             self.margin,
             self.loss,
             self.solver,
@@ -322,7 +382,10 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
                 f"unlabelled={self.unlabelled!r} is not valid: it must be a single mark, "
                 "or None."
             )
-        wanted: Any = self.n_components
+        check_effort("effort", self.effort)
+        if self.cv is not None:
+            check_splits(self.cv)
+        wanted: Any = 1 if self.n_components == AUTO else self.n_components
         for one in wanted.values() if isinstance(wanted, Mapping) else [wanted]:
             component_range(one)
         given = self.class_prior
@@ -333,6 +396,7 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
         return self._options(self._components_of(classes), _class_prior(self.class_prior))
 
     def _options(self, n_components: list[list[int]], prior: Any) -> ClassifierOptions:
+        given: Any = self.calibrate
         return ClassifierOptions(
             self._structure(),
             self._estimation(),
@@ -340,12 +404,12 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
             n_components,
             prior,
             self.unlabelled_weight,
-            self.calibrate,
+            bool(automatic_options(self)) if given == AUTO else given,
         )
 
     def _components_of(self, classes: np.ndarray) -> list[list[int]]:
         """Return the numbers of components to try for each class."""
-        wanted: Any = self.n_components
+        wanted: Any = 1 if self.n_components == AUTO else self.n_components
         if not isinstance(wanted, Mapping):
             return [component_range(wanted)] * len(classes)
         missing = [label for label in classes.tolist() if label not in wanted]
@@ -386,22 +450,6 @@ def _check_classes(dataset: Dataset, names: list[str]) -> None:
             f"{names[absent[0]]} has no row of positive weight, or of more than 1e-30 of "
             "the largest weight."
         )
-
-
-def _learned_attributes(fitted: Fitted, classes: np.ndarray) -> dict[str, Any]:
-    """Return what training has learned, as it is published."""
-    model = fitted.model
-    return {
-        **model_attributes(fitted),
-        "classes_": classes,
-        "component_classes_": model.class_of,
-        "bic_": [dict(criteria) for criteria in fitted.bic],
-        "history_": dict(fitted.history),
-        "trace_": fitted.history.get("value", np.empty(0)),
-        "unlabelled_weight_": fitted.unlabelled_weight,
-        "temperature_": fitted.calibration.temperature,
-        "uniform_share_": fitted.calibration.uniform_share,
-    }
 
 
 def _class_prior(given: Any) -> Any:

@@ -7,10 +7,15 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 
-from hybridmix._require import require, require_positive
+from hybridmix._logsumexp import class_posterior
+from hybridmix._parallel import workers
+from hybridmix._require import require, require_instance, require_positive
 from hybridmix._typing import FloatArray, IntArray
+from hybridmix.data import Table
 from hybridmix.estimators.base import FittedMixture
+from hybridmix.evaluation import log_joint
 from hybridmix.models.calibration import Calibration
+from hybridmix.models.committee import Committee
 
 
 class MixtureClassifier(ClassifierMixin, FittedMixture):
@@ -20,6 +25,8 @@ class MixtureClassifier(ClassifierMixin, FittedMixture):
     component_classes_: IntArray
     temperature_: float
     uniform_share_: float
+    # What is asked for the class, if several mixtures are; then `model_` is the density.
+    committee_: Committee | None = None
     purpose = "models each class by a mixture density"
     fitted_attributes = (
         *FittedMixture.fitted_attributes,
@@ -42,20 +49,33 @@ class MixtureClassifier(ClassifierMixin, FittedMixture):
         require_positive("temperature_", temperature)
         is_share = isinstance(share, float) and 0.0 <= share < 1.0
         require(is_share, "uniform_share_ is not a share")
+        if self.committee_ is not None:
+            require_instance("committee_", self.committee_, Committee)
+            for member in self.committee_.members:
+                self._check_model("committee_", member)
 
     def predict_joint_log_proba(self, X: Any) -> FloatArray:
         """Return the joint log densities ``log p(x, c)`` of rows and classes, (n, C)."""
-        return self._log_joint(self._encode(X)).T
+        return self._class_log_joint(self._encode(X)).T
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the class probabilities of each row, (n, C)."""
-        log_joint = self._log_joint(self._encode(X))
+        log_joint = self._class_log_joint(self._encode(X))
         return self._calibration.probabilities(log_joint).T
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the logarithms of the class probabilities, (n, C)."""
-        log_joint = self._log_joint(self._encode(X))
+        log_joint = self._class_log_joint(self._encode(X))
         return self._calibration.log_probabilities(log_joint).T
+
+    def _class_log_joint(self, table: Table) -> FloatArray:
+        """Return ``log p(x, c)`` in the units of the table, (C, n)."""
+        joint = self._log_joint(table)
+        if self.committee_ is None:
+            return joint
+        log_density, _ = class_posterior(joint)
+        with workers(self._n_threads) as pool:
+            return log_joint(self.committee_, table, pool) + log_density
 
     @property
     def _calibration(self) -> Calibration:
@@ -93,4 +113,10 @@ class MixtureClassifier(ClassifierMixin, FittedMixture):
             Labels.
         """
         X, components = self._sample_rows(n_samples, random_state)
-        return X, self.classes_[self.component_classes_[components]]
+        if self.committee_ is None:
+            return X, self.classes_[self.component_classes_[components]]
+        # The density says nothing about classes: their probabilities given the row do.
+        generator = np.random.default_rng([self._seed(random_state), 1])
+        steps = np.cumsum(self.predict_proba(X), axis=1)
+        numbers = np.sum(steps[:, :-1] <= generator.random((n_samples, 1)), axis=1)
+        return X, self.classes_[numbers]

@@ -130,11 +130,18 @@ class MixtureEstimator(FittedMixture):
         """Read a table, and encode it by what it shows."""
         columns, attributes = read_training_table(self, X)
         weights = read_weights(sample_weight, columns.n_rows)
-        scaling = COVARIANCE_TYPES[self.covariance_type].scaling
+        scaling = self._scaling()
         schema = Schema.learn(columns, self.categorical_features, weights, scaling)
         table = schema.encode(columns)
         attributes["fingerprint_"] = Fingerprint.of(table, weights)
         return TrainingTable(table, weights, attributes)
+
+    def _scaling(self) -> str:
+        """Return how columns are scaled; candidates of a search share one scaling."""
+        if self.covariance_type == "auto":
+            # Subspaces may be among them, and others hardly depend on it.
+            return "comparable"
+        return COVARIANCE_TYPES[self.covariance_type].scaling
 
     # Training ---------------------------------------------------------------------------
 
@@ -178,7 +185,7 @@ class MixtureEstimator(FittedMixture):
         )
         same_classes = np.array_equal(classes, getattr(other, "classes_", []))
         fitted_type = covariance_type_of(other.model_.family)
-        same_type = fitted_type in (None, self.covariance_type)
+        same_type = self.covariance_type in (None, "auto", fitted_type)
         if columns != their_columns or not same_classes or not same_type:
             raise ValueError(
                 "The estimator given as init was fitted to other columns, categories, "

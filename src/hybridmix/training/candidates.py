@@ -14,8 +14,8 @@ from hybridmix.training.run import ClassifierOptions
 
 # With more real columns than this, correlations are those of a subspace.
 _WIDE = 60
-# A component should have this many labelled rows of its class.
-_ROWS_PER_COMPONENT = 20
+# A component should have this many labelled rows of its class; many components more.
+_ROWS_PER_COMPONENT, _ROWS_OF_MANY, _MANY = 10, 25, 8
 # From so many real columns on, factors are a choice next to full covariances.
 _MANY_COLUMNS = 15
 TRADEOFFS = (10.0, 100.0)
@@ -56,19 +56,27 @@ class Candidate:
     stations: tuple[Discrimination, ...]
 
     @property
-    def values(self) -> dict[str, object]:
-        """The values of the options that distinguish candidates."""
-        sizes = [max(numbers) for numbers in self.options.n_components]
-        return {
+    def n_components(self) -> int:
+        """Largest number of components of a class that is tried."""
+        return max(max(numbers) for numbers in self.options.n_components)
+
+    def values(self, station: int) -> dict[str, object]:
+        """Return the options that distinguish it, after so many of its stations."""
+        values: dict[str, object] = {
             "covariance_type": self.options.structure.covariance_type,
-            "n_components": max(sizes),
+            "n_components": self.n_components,
         }
+        if station == 0:
+            values["objective"] = "likelihood"
+        elif self.stations[station - 1].objective == "hybrid":
+            values["tradeoff"] = self.stations[station - 1].tradeoff
+        return values
 
     def name(self, station: int = 0) -> str:
-        """Return what to call the candidate after so many of its stations."""
-        values = self.values
-        plural = "" if values["n_components"] == 1 else "s"
-        words = f"{values['covariance_type']}, {values['n_components']} component{plural}"
+        """Return what to call it, after so many of its stations."""
+        plural = "" if self.n_components == 1 else "s"
+        covariance_type = self.options.structure.covariance_type
+        words = f"{covariance_type}, {self.n_components} component{plural}"
         if station == 0:
             return f"{words}, likelihood"
         discrimination = self.stations[station - 1]
@@ -162,7 +170,8 @@ def _structures(size: TableSize, budget: Budget) -> Iterator[tuple[str, int]]:
     yield rich, 1
     sizes = [2, 4, 8, 16, 32, 64] if budget.is_thorough else [4, 16, 64]
     for n_components in sizes:
-        if n_components * _ROWS_PER_COMPONENT > size.rows_per_class:
+        rows = _ROWS_OF_MANY if n_components >= _MANY else _ROWS_PER_COMPONENT
+        if n_components * rows > size.rows_per_class:
             return
         yield rich, n_components
         if n_components == 4:

@@ -44,14 +44,14 @@ class CommitteeOptions:
         Which options are chosen.
     effort : str or float
         How much effort the choice may take.
-    calibrate : bool
-        Whether class probabilities are corrected by held-out rows.
+    init : str
+        Method of the starts.
     """
 
     base: ClassifierOptions
     automatic: Automatic
     effort: str | float
-    calibrate: bool
+    init: str
 
 
 def fit_committee(
@@ -90,11 +90,20 @@ def fit_committee(
         fewest = sum(map(min, candidate.options.n_components))
         check_memory(candidate.options.structure, len(schema.real), fewest)
     usual = plan[len(plan) // 2].options
-    run = ClassifierRun(usual, schema, dataset, "kmeans", generator, pool, names)
+    run = ClassifierRun(usual, schema, dataset, options.init, generator, pool, names)
     weight = chosen_weight(run, options.base.unlabelled_weight, dataset)
     if parts is None:
         parts = _parts(dataset, budget, generator)
-    search = Search(parts, schema, weight, options.calibrate, generator, pool, names)
+    search = Search(
+        parts,
+        schema,
+        weight,
+        options.base.calibrate,
+        options.init,
+        generator,
+        pool,
+        names,
+    )
     scores, interrupted = search.scores(plan, budget)
     held = search.held()
     voters = [score for score in scores if score.entry.station] or scores
@@ -146,7 +155,14 @@ def _refitted(
 
     Those that are missing then are models of a part of the rows.
     """
-    records = {score.entry: _first_record(search, score) for score in scores}
+    records = {}
+    for score in scores:
+        assert score.entry.first is not None, "it has been scored"
+        records[score.entry] = _record(
+            search, search.parts[0][0], score, score.entry.first
+        )
+    if search.parts[0][0] is dataset:
+        return records, interrupted
     last: dict[Candidate, int] = {}
     for entry in records:
         last[entry.candidate] = max(entry.station, last.get(entry.candidate, 0))
@@ -161,9 +177,9 @@ def _refitted(
             )
             for station, outcome in enumerate(path):
                 finished(outcome)
-                score = by_station.get((candidate, station))
-                if score is not None:
-                    records[score.entry] = _record(search, dataset, score, outcome)
+                own = by_station.get((candidate, station))
+                if own is not None:
+                    records[own.entry] = _record(search, dataset, own, outcome)
     except KeyboardInterrupt:
         interrupted = True
     return records, interrupted
@@ -182,15 +198,8 @@ def _record(search: Search, dataset: Dataset, score: Score, outcome: Outcome) ->
         bic_in_units(bic, dataset, scale),
         weight,
         score.calibration,
+        options=score.entry.options,
     )
-
-
-def _first_record(search: Search, score: Score) -> Fitted:
-    """Return the record of an entry as the first part has left it."""
-    model = score.entry.first
-    assert model is not None, "it has been scored"
-    weight = search.unlabelled_weight
-    return Fitted(search.schema, model, False, 0, {}, (), weight, score.calibration)
 
 
 def _committee(

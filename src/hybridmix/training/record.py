@@ -45,6 +45,8 @@ class Fitted:
         Of the committee.
     leaderboard : tuple of Trial
         What a search has tried.
+    options : mapping of str to object
+        What a search has chosen for the model.
     """
 
     schema: Schema
@@ -59,6 +61,7 @@ class Fitted:
     committee: Committee | None = None
     members: tuple[Fitted, ...] = ()
     leaderboard: tuple[Trial, ...] = ()
+    options: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def interrupted(self) -> bool:

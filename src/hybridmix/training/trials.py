@@ -15,12 +15,11 @@ from hybridmix._typing import FloatArray
 from hybridmix.data import Dataset, Schema
 from hybridmix.evaluation import log_joint
 from hybridmix.models.calibration import Calibration
-from hybridmix.models.mixture import Mixture
 from hybridmix.progress import announce, listening
 from hybridmix.training.budget import Budget
 from hybridmix.training.candidates import Candidate
 from hybridmix.training.leaderboard import Trial, mean_and_error
-from hybridmix.training.run import ClassifierRun, finished
+from hybridmix.training.run import ClassifierRun, Outcome, finished
 from hybridmix.training.votes import HeldOut
 
 # Rows to train on, and rows to score.
@@ -42,8 +41,8 @@ class Entry:
         How many discriminative trainings it has had; 0 for the likelihood alone.
     blocks : list of ndarray of shape (C, n)
         Log joint densities of the held-out rows of each part.
-    first : Mixture or None
-        The model of the first part, once it is trained.
+    first : Outcome or None
+        Of the training on the first part.
     seconds : float
         What its trainings took.
     """
@@ -51,13 +50,18 @@ class Entry:
     candidate: Candidate
     station: int
     blocks: list[FloatArray] = field(default_factory=list)
-    first: Mixture | None = None
+    first: Outcome | None = None
     seconds: float = 0.0
 
     @property
     def name(self) -> str:
         """What to call it."""
         return self.candidate.name(self.station)
+
+    @property
+    def options(self) -> dict[str, object]:
+        """The values of the options that it stands for."""
+        return self.candidate.values(self.station)
 
     @property
     def log_joint(self) -> FloatArray:
@@ -102,7 +106,7 @@ class Score:
         """Return the line of the leaderboard."""
         mean, error = mean_and_error(self.log_scores, held.weights)
         entry = self.entry
-        return Trial(entry.name, mean, error, entry.seconds, share)
+        return Trial(entry.name, mean, error, entry.seconds, share, entry.options)
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,8 @@ class Search:
         What an unlabelled row counts.
     calibrate : bool
         Whether candidates are scored by calibrated probabilities.
+    init : str
+        Method of the starts.
     generator : numpy.random.Generator
         Source of randomness.
     pool : Workers
@@ -131,6 +137,7 @@ class Search:
     schema: Schema
     unlabelled_weight: float
     calibrate: bool
+    init: str
     generator: np.random.Generator
     pool: Workers
     names: Sequence[str]
@@ -149,7 +156,7 @@ class Search:
             candidate.options,
             self.schema,
             dataset,
-            "kmeans",
+            self.init,
             self.generator,
             self.pool,
             self.names,
@@ -195,7 +202,7 @@ class Search:
                 for entry, outcome in zip(entries, path, strict=True):
                     model = finished(outcome)
                     entry.blocks.append(log_joint(model, held.rows, self.pool))
-                    entry.first = entry.first or model
+                    entry.first = entry.first or outcome
                     ended = time.perf_counter()
                     entry.seconds += ended - began
                     began = ended
