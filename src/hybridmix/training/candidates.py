@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -19,6 +20,8 @@ _ROWS_PER_COMPONENT, _ROWS_OF_MANY, _MANY = 10, 25, 8
 # From so many real columns on, factors are a choice next to full covariances.
 _MANY_COLUMNS = 15
 TRADEOFFS = (10.0, 100.0)
+# What unlabelled rows may count, compared with labelled ones.
+_WEIGHTS = (0.0, 0.1)
 _FAST_TRADEOFF = 10.0
 
 
@@ -47,13 +50,19 @@ class Candidate:
     Attributes
     ----------
     options : ClassifierOptions
-        Of the training; those of discrimination are in `stations`.
+        Of the training; those of discrimination are in `stations`, and the weight of
+        unlabelled rows is a number.
     stations : tuple of Discrimination
         One for each tradeoff, in ascending order; none for the likelihood alone.
     """
 
     options: ClassifierOptions
     stations: tuple[Discrimination, ...]
+
+    @property
+    def unlabelled_weight(self) -> float:
+        """What an unlabelled row counts."""
+        return float(self.options.unlabelled_weight)
 
     @property
     def n_components(self) -> int:
@@ -65,6 +74,7 @@ class Candidate:
         values: dict[str, object] = {
             "covariance_type": self.options.structure.covariance_type,
             "n_components": self.n_components,
+            "unlabelled_weight": self.unlabelled_weight,
         }
         if station == 0:
             values["objective"] = "likelihood"
@@ -77,6 +87,8 @@ class Candidate:
         plural = "" if self.n_components == 1 else "s"
         covariance_type = self.options.structure.covariance_type
         words = f"{covariance_type}, {self.n_components} component{plural}"
+        if self.unlabelled_weight not in (0.0, 1.0):
+            words += f", unlabelled rows {self.unlabelled_weight:g}"
         if station == 0:
             return f"{words}, likelihood"
         discrimination = self.stations[station - 1]
@@ -99,19 +111,23 @@ class TableSize:
         Number of categorical columns.
     n_classes : int
         Number of classes.
+    has_unlabelled : bool
+        Whether there are unlabelled rows.
     """
 
     rows_per_class: float
     n_real: int
     n_categorical: int
     n_classes: int
+    has_unlabelled: bool
 
     @classmethod
     def of(cls, dataset: Dataset, schema: Schema, n_classes: int) -> TableSize:
         """Measure labelled rows."""
         counts = np.bincount(dataset.labelled().labels, minlength=n_classes)
         real, categorical = len(schema.real), len(schema.categorical)
-        return cls(float(np.median(counts)), real, categorical, n_classes)
+        has_unlabelled = dataset.unlabelled().n_rows > 0
+        return cls(float(np.median(counts)), real, categorical, n_classes, has_unlabelled)
 
 
 def candidates(
@@ -131,17 +147,31 @@ def candidates(
         How much effort it may take.
     """
     stations = tuple(_stations(options.discrimination, automatic, budget))
-    found: dict[tuple[str, int], Candidate] = {}
-    for covariance_type, n_components in _structures(size, budget):
+    found: dict[tuple[str, int, float], Candidate] = {}
+    for (covariance_type, n_components), weight in itertools.product(
+        _structures(size, budget), _weights(options.unlabelled_weight, size)
+    ):
         structure, numbers = options.structure, options.n_components
         if automatic.covariance_type:
             structure = replace(structure, covariance_type=covariance_type)
         if automatic.n_components:
             numbers = [[n_components]] * len(numbers)
-        changed = replace(options, structure=structure, n_components=numbers)
-        key = (structure.covariance_type, max(numbers[0]))
+        changed = replace(
+            options,
+            structure=structure,
+            n_components=numbers,
+            unlabelled_weight=weight,
+        )
+        key = (structure.covariance_type, max(numbers[0]), weight)
         found.setdefault(key, Candidate(changed, stations))
     return list(found.values())
+
+
+def _weights(given: float | str, size: TableSize) -> tuple[float, ...]:
+    """Return what unlabelled rows may count; if there are none, it does not matter."""
+    if not size.has_unlabelled:
+        return (1.0,)
+    return _WEIGHTS if isinstance(given, str) else (float(given),)
 
 
 def _stations(

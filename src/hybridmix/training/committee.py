@@ -15,11 +15,10 @@ from hybridmix.models.committee import Committee
 from hybridmix.progress import announce
 from hybridmix.training.budget import Budget
 from hybridmix.training.candidates import Automatic, Candidate, TableSize, candidates
-from hybridmix.training.classifier import chosen_weight
 from hybridmix.training.leaderboard import simplest_within_noise
 from hybridmix.training.memory import check_memory
 from hybridmix.training.record import INTERRUPTED, Fitted, bic_in_units, history_in_units
-from hybridmix.training.run import ClassifierOptions, ClassifierRun, Outcome, finished
+from hybridmix.training.run import ClassifierOptions, Outcome, finished
 from hybridmix.training.trials import Entry, Part, Score, Search
 from hybridmix.training.votes import HeldOut, fitted_shares
 
@@ -89,15 +88,11 @@ def fit_committee(
     for candidate in plan:
         fewest = sum(map(min, candidate.options.n_components))
         check_memory(candidate.options.structure, len(schema.real), fewest)
-    usual = plan[len(plan) // 2].options
-    run = ClassifierRun(usual, schema, dataset, options.init, generator, pool, names)
-    weight = chosen_weight(run, options.base.unlabelled_weight, dataset)
     if parts is None:
         parts = _parts(dataset, budget, generator)
     search = Search(
         parts,
         schema,
-        weight,
         options.base.calibrate,
         options.init,
         generator,
@@ -172,9 +167,7 @@ def _refitted(
             if interrupted:
                 break
             announce("members", number, len(last), candidate.name(n_stations))
-            path = search.run_of(candidate, dataset).solve_path(
-                dataset, candidate.stations[:n_stations], search.unlabelled_weight
-            )
+            path = search.path(candidate, dataset, n_stations)
             for station, outcome in enumerate(path):
                 finished(outcome)
                 own = by_station.get((candidate, station))
@@ -188,7 +181,7 @@ def _refitted(
 def _record(search: Search, dataset: Dataset, score: Score, outcome: Outcome) -> Fitted:
     """Return the record of an entry that was fitted to all rows."""
     solution, bic, _ = outcome
-    scale, weight = search.schema.scale, search.unlabelled_weight
+    scale, weight = search.schema.scale, score.entry.candidate.unlabelled_weight
     return Fitted(
         search.schema,
         solution.model,

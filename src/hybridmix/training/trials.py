@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -119,8 +119,6 @@ class Search:
         Rows to train candidates on and rows to score them by.
     schema : Schema
         Of their table.
-    unlabelled_weight : float
-        What an unlabelled row counts.
     calibrate : bool
         Whether candidates are scored by calibrated probabilities.
     init : str
@@ -135,7 +133,6 @@ class Search:
 
     parts: Sequence[Part]
     schema: Schema
-    unlabelled_weight: float
     calibrate: bool
     init: str
     generator: np.random.Generator
@@ -150,17 +147,22 @@ class Search:
             np.concatenate([part.filled_weights for part in held]),
         )
 
-    def run_of(self, candidate: Candidate, dataset: Dataset) -> ClassifierRun:
-        """Return a run of the training of a candidate."""
-        return ClassifierRun(
+    def path(
+        self, candidate: Candidate, dataset: Dataset, n_stations: int | None = None
+    ) -> Iterator[Outcome]:
+        """Train a candidate: EM, then its stations, or the first ones of them."""
+        weight = candidate.unlabelled_weight
+        rows = dataset if weight else dataset.labelled()
+        run = ClassifierRun(
             candidate.options,
             self.schema,
-            dataset,
+            rows,
             self.init,
             self.generator,
             self.pool,
             self.names,
         )
+        return run.solve_path(rows, candidate.stations[:n_stations], weight)
 
     def scores(
         self, plan: Sequence[Candidate], budget: Budget
@@ -193,8 +195,7 @@ class Search:
         entries = [Entry(candidate, k) for k in range(len(candidate.stations) + 1)]
         for number, (rest, held) in enumerate(self.parts):
             began = time.perf_counter()
-            run = self.run_of(candidate, rest)
-            path = run.solve_path(rest, candidate.stations, self.unlabelled_weight)
+            path = self.path(candidate, rest)
             # Progress is that of the search, and candidates that do not suit the table
             # show in their scores.
             with listening(None), warnings.catch_warnings():
