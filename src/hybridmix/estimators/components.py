@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from hybridmix._parallel import workers
+from hybridmix._logsumexp import class_posterior
+from hybridmix._parallel import Workers, workers
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import Schema, Table
 from hybridmix.evaluation import log_joint
+from hybridmix.models.committee import Committee
 from hybridmix.models.mixture import Mixture
 
 
@@ -37,6 +39,29 @@ def factors_in_units(model: Mixture, schema: Schema) -> list[Any]:
     return list(getattr(components, "factors", [components]))
 
 
+def class_log_joint(
+    model: Mixture, committee: Committee | None, table: Table, pool: Workers
+) -> FloatArray:
+    """Return ``log p(x, c)`` in the units of the table, (C, n).
+
+    Parameters
+    ----------
+    model : Mixture
+        The joint density; of the rows alone, if there is a committee.
+    committee : Committee or None
+        What is asked for the class.
+    table : Table
+        The rows.
+    pool : Workers
+        Threads.
+    """
+    joint = log_joint(model, table, pool) - table.log_volume()
+    if committee is None:
+        return joint
+    log_density, _ = class_posterior(joint)
+    return log_joint(committee, table, pool) + log_density
+
+
 @dataclass(frozen=True)
 class Marginal:
     """A fitted mixture over some of its columns, with the others integrated out exactly.
@@ -47,17 +72,24 @@ class Marginal:
         These columns.
     model : Mixture
         Their mixture, in scaled coordinates.
+    committee : Committee or None
+        What is asked for the class instead.
     """
 
     schema: Schema
     model: Mixture
+    committee: Committee | None = None
 
     @classmethod
     def of(cls, estimator: Any, columns: Sequence[int]) -> Marginal:
         """Return the marginal of a fitted estimator over columns at some positions."""
         schema = estimator.schema_
-        model = estimator.model_.marginal(*schema.places(columns))
-        return cls(schema.marginal(columns), model)
+        places = schema.places(columns)
+        model = estimator.model_.marginal(*places)
+        committee = getattr(estimator, "committee_", None)
+        if committee is not None:
+            committee = committee.marginal(*places)
+        return cls(schema.marginal(columns), model, committee)
 
     def log_joint(self, real: FloatArray, codes: IntArray) -> FloatArray:
         """Return ``log p(x, c)`` in the units of the table.
@@ -73,7 +105,7 @@ class Marginal:
         """
         table = Table(self.schema, real, codes, bool(np.isnan(real).any()))
         with workers() as pool:
-            return log_joint(self.model, table, pool) - table.log_volume()
+            return class_log_joint(self.model, self.committee, table, pool)
 
     def moments(self) -> tuple[FloatArray, FloatArray]:
         """Return means (J, k) and covariances (J, k, k) of the real columns."""

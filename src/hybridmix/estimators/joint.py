@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 
-from hybridmix._logsumexp import class_posterior
 from hybridmix._parallel import workers
 from hybridmix._require import require, require_instance, require_positive
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import Table
 from hybridmix.estimators.base import FittedMixture
-from hybridmix.evaluation import log_joint
+from hybridmix.estimators.components import class_log_joint
 from hybridmix.models.calibration import Calibration
 from hybridmix.models.committee import Committee
 
@@ -70,12 +69,8 @@ class MixtureClassifier(ClassifierMixin, FittedMixture):
 
     def _class_log_joint(self, table: Table) -> FloatArray:
         """Return ``log p(x, c)`` in the units of the table, (C, n)."""
-        joint = self._log_joint(table)
-        if self.committee_ is None:
-            return joint
-        log_density, _ = class_posterior(joint)
         with workers(self._n_threads) as pool:
-            return log_joint(self.committee_, table, pool) + log_density
+            return class_log_joint(self.model_, self.committee_, table, pool)
 
     @property
     def _calibration(self) -> Calibration:

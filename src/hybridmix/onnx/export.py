@@ -17,6 +17,7 @@ from hybridmix.estimators.joint import MixtureClassifier
 from hybridmix.estimators.search import HybridMixtureClassifierCV
 from hybridmix.models import Mixture
 from hybridmix.models.calibration import Calibration
+from hybridmix.models.committee import Committee
 from hybridmix.onnx.densities import component_densities
 from hybridmix.onnx.graph import Graph, Value, import_onnx
 from hybridmix.onnx.tables import OUTPUTS, TableInputs, column_name
@@ -73,6 +74,10 @@ def to_onnx(model: Any, *, dtype: str = "float32") -> onnx.ModelProto:
     table = TableInputs.declare(graph, schema, np.dtype(dtype))
     densities = component_densities(mixture.family, mixture.components, graph, table)
     log_joint = _log_joint(graph, densities, mixture.log_weights, outcome.offsets)
+    if outcome.committee is not None:
+        log_density = graph.op("ReduceLogSumExp", log_joint, axes=[1], keepdims=1)
+        votes = _votes(graph, table, outcome.committee)
+        log_joint = graph.op("Add", log_density, votes)
     _declare_outputs(graph, log_joint, outcome, np.dtype(dtype))
     return _proto(graph, type(model).__name__, schema)
 
@@ -85,6 +90,7 @@ class _Outcome(NamedTuple):
     offsets: tuple[int, ...]
     classes: np.ndarray
     calibration: Calibration
+    committee: Committee | None = None
 
 
 @singledispatch
@@ -100,7 +106,14 @@ def _(model: MixtureClassifier) -> _Outcome:
     check_is_fitted(model, "model_")
     calibration = Calibration(model.temperature_, model.uniform_share_)
     mixture = model.model_
-    return _Outcome(model.schema_, mixture, mixture.offsets, model.classes_, calibration)
+    return _Outcome(
+        model.schema_,
+        mixture,
+        mixture.offsets,
+        model.classes_,
+        calibration,
+        model.committee_,
+    )
 
 
 @_outcome_of.register
@@ -132,6 +145,18 @@ def _log_joint(
         weights[label, : last - first] = log_weights[first:last]
     terms = graph.op("Add", graph.op("Gather", densities, index, axis=1), weights)
     return graph.op("ReduceLogSumExp", terms, axes=[2], keepdims=0)
+
+
+def _votes(graph: Graph, table: TableInputs, committee: Committee) -> Value:
+    """Return the logs of the class probabilities of a committee, (n, C)."""
+    total: Value | None = None
+    for member, share, calibration in committee.voters():
+        densities = component_densities(member.family, member.components, graph, table)
+        joint = _log_joint(graph, densities, member.log_weights, member.offsets)
+        vote = _probabilities(graph, joint, committee.n_classes, calibration)
+        vote = graph.op("Mul", vote, share)
+        total = vote if total is None else graph.op("Add", total, vote)
+    return graph.op("Log", total)
 
 
 def _declare_outputs(
