@@ -8,28 +8,20 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_consistent_length
 
 from hybridmix._checks import check_splits, is_single
 from hybridmix._parallel import workers
 from hybridmix._registered import registered
-from hybridmix.data import (
-    Dataset,
-    Schema,
-    encode_labels,
-    number_labels,
-    read_table,
-)
-from hybridmix.data.weights import read_weights
-from hybridmix.estimators.automatic import (
-    AUTO,
-    automatic_options,
-    class_weighted,
-    given_parts,
-    search_attributes,
-)
+from hybridmix.data import Dataset, Schema
 from hybridmix.estimators.base import FittedMixture
+from hybridmix.estimators.chosen import AUTO, automatic_options, search_attributes
 from hybridmix.estimators.joint import MixtureClassifier
+from hybridmix.estimators.labelled import (
+    LabelledRows,
+    given_parts,
+    read_labelled,
+    read_validation,
+)
 from hybridmix.estimators.options import MixtureEstimator, model_attributes, warn_of
 from hybridmix.models.mixture import Mixture
 from hybridmix.objectives import Objective
@@ -44,6 +36,7 @@ from hybridmix.training.discriminative import Discrimination
 from hybridmix.training.families import Structure
 from hybridmix.training.record import Fitted
 from hybridmix.training.run import ClassifierOptions
+from hybridmix.training.trials import Part
 
 # What the hybrid objective is trained with where nothing chooses.
 _USUAL_TRADEOFF = 10.0
@@ -272,50 +265,55 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
                 f"{type(self).__name__} requires y to be passed, but the target y is "
                 "None."
             )
-        read = self._learn_table(X, sample_weight)
-        table, schema = read.table, read.table.schema
-        classes, labels = encode_labels(y, self.unlabelled)
-        check_consistent_length(table.real, labels)
-        weights = class_weighted(self.class_weight, classes, labels, read.weights)
-        dataset = Dataset.arrange(table, labels, weights)
-        names = [f"The class {label!r}" for label in classes.tolist()]
-        _check_classes(dataset, names)
-        options = self._options_for(classes)
-        validation = self._validation_rows(
-            schema, classes, read.attributes, (X_val, y_val, sample_weight_val)
-        )
-        generator = np.random.default_rng(self._seed())
+        rows = read_labelled(self, X, y, sample_weight)
+        validation = read_validation(self, rows, X_val, y_val, sample_weight_val)
+        options = self._options_for(rows.classes)
         automatic = automatic_options(self)
+        generator = np.random.default_rng(self._seed())
         with workers(self.n_jobs) as pool, printing(self.verbose):
             if automatic:
-                parts = None
-                if validation is not None:
-                    parts = [(dataset, validation)]
-                elif self.cv is not None:
-                    parts = given_parts(self.cv, groups, table, labels, weights)
                 fitted = fit_committee(
                     CommitteeOptions(options, automatic, self.effort, self.init),
-                    dataset,
-                    parts,
-                    schema,
+                    rows.dataset,
+                    self._parts(rows, validation, groups),
+                    rows.table.schema,
                     generator,
                     pool,
-                    names,
+                    rows.names,
                 )
             else:
-                init = self.init
-                if isinstance(init, FittedMixture):
-                    init = self._translated(init, schema, classes)
                 fitted = fit_classifier(
-                    options, dataset, validation, schema, init, generator, pool, names
+                    options,
+                    rows.dataset,
+                    validation,
+                    rows.table.schema,
+                    self._start(rows),
+                    generator,
+                    pool,
+                    rows.names,
                 )
-        attributes = {**read.attributes, **self._learned_attributes(fitted, classes)}
-        if fitted.leaderboard:
-            searched = search_attributes(self, fitted, read.attributes, classes)
-            attributes |= searched
-        self._publish(attributes)
+        self._publish(
+            {
+                **rows.attributes,
+                **self._learned_attributes(fitted, rows.classes),
+                **search_attributes(self, fitted, rows),
+            }
+        )
         warn_of(fitted.messages)
         return self
+
+    def _parts(
+        self, rows: LabelledRows, validation: Dataset | None, groups: Any
+    ) -> list[Part] | None:
+        """Return the rows that a choice is made by, as far as the user has given them."""
+        if validation is not None:
+            return [(rows.dataset, validation)]
+        return None if self.cv is None else given_parts(self.cv, groups, rows)
+
+    def _start(self, rows: LabelledRows) -> str | Mixture:
+        if isinstance(self.init, FittedMixture):
+            return self._translated(self.init, rows.table.schema, rows.classes)
+        return self.init
 
     def check_consistent(self) -> None:
         """Raise ValueError unless the options are those of a model of these classes."""
@@ -416,40 +414,6 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
         if missing:
             raise ValueError(f"n_components has no entry for the class {missing[0]!r}.")
         return [component_range(wanted[label]) for label in classes.tolist()]
-
-    def _validation_rows(
-        self,
-        schema: Schema,
-        classes: np.ndarray,
-        attributes: dict[str, Any],
-        given: tuple[Any, Any, Any],
-    ) -> Dataset | None:
-        """Encode given validation rows; those without a label say nothing."""
-        X, y, sample_weight = given
-        if (X is None) != (y is None):
-            raise ValueError("X_val and y_val must be passed together.")
-        if X is None:
-            return None
-        # The names of the columns are checked as in prediction, which knows them.
-        scratch = copy(self)
-        scratch._publish(attributes)
-        table = schema.encode(read_table(scratch, X))
-        labels = number_labels(y, classes, self.unlabelled)
-        check_consistent_length(table.real, labels)
-        weights = read_weights(sample_weight, table.n_rows)
-        validation = Dataset.arrange(table, labels, weights).labelled()
-        if validation.n_rows == 0:
-            raise ValueError("y_val has no label in a row of positive weight.")
-        return validation
-
-
-def _check_classes(dataset: Dataset, names: list[str]) -> None:
-    absent = np.flatnonzero(dataset.class_weights(len(names)) == 0.0)
-    if len(absent):
-        raise ValueError(
-            f"{names[absent[0]]} has no row of positive weight, or of more than 1e-30 of "
-            "the largest weight."
-        )
 
 
 def _class_prior(given: Any) -> Any:

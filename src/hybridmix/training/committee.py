@@ -14,9 +14,9 @@ from hybridmix.models.calibration import Calibration
 from hybridmix.models.committee import Committee
 from hybridmix.progress import announce
 from hybridmix.training.budget import Budget
-from hybridmix.training.candidates import Automatic, Candidate, TableSize, candidates
 from hybridmix.training.leaderboard import simplest_within_noise
 from hybridmix.training.memory import check_memory
+from hybridmix.training.plan import Automatic, Candidate, TableSize, candidates
 from hybridmix.training.record import INTERRUPTED, Fitted, bic_in_units, history_in_units
 from hybridmix.training.run import ClassifierOptions, Outcome, finished
 from hybridmix.training.trials import Entry, Part, Score, Search

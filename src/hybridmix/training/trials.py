@@ -17,8 +17,8 @@ from hybridmix.evaluation import log_joint
 from hybridmix.models.calibration import Calibration
 from hybridmix.progress import announce, listening
 from hybridmix.training.budget import Budget
-from hybridmix.training.candidates import Candidate
 from hybridmix.training.leaderboard import Trial, mean_and_error
+from hybridmix.training.plan import Candidate
 from hybridmix.training.run import ClassifierRun, Outcome, finished
 from hybridmix.training.votes import HeldOut
 

@@ -1,0 +1,55 @@
+"""What a classifier chooses by itself, and what it publishes about the choice."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import TYPE_CHECKING, Any
+
+from hybridmix.training.leaderboard import leaderboard
+from hybridmix.training.plan import Automatic
+from hybridmix.training.record import Fitted
+
+if TYPE_CHECKING:
+    from hybridmix.estimators.classifier import HybridMixtureClassifier
+    from hybridmix.estimators.labelled import LabelledRows
+
+AUTO = "auto"
+
+
+def automatic_options(estimator: HybridMixtureClassifier) -> Automatic:
+    """Return which options are chosen; nothing, if training goes on from a model."""
+    if not isinstance(estimator.init, str):
+        return Automatic(False, False, False)
+    return Automatic(
+        _is_auto(estimator.covariance_type),
+        _is_auto(estimator.n_components),
+        _is_auto(estimator.tradeoff) and estimator.objective == "hybrid",
+    )
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == AUTO
+
+
+def search_attributes(
+    estimator: HybridMixtureClassifier, fitted: Fitted, rows: LabelledRows
+) -> dict[str, Any]:
+    """Return what to publish about a search; nothing, if there was none."""
+    if not fitted.leaderboard:
+        return {}
+    found: dict[str, Any] = {"leaderboard_": leaderboard(fitted.leaderboard)}
+    if fitted.committee is not None:
+        found["committee_"] = fitted.committee
+        found["members_"] = [_member(estimator, own, rows) for own in fitted.members]
+    return found
+
+
+def _member(
+    estimator: HybridMixtureClassifier, fitted: Fitted, rows: LabelledRows
+) -> HybridMixtureClassifier:
+    """Return a member of a committee as a classifier with explicit options."""
+    member = copy(estimator)
+    member.set_params(**fitted.options, calibrate=False)
+    learned = member._learned_attributes(fitted, rows.classes)
+    member._publish({**rows.attributes, **learned})
+    return member

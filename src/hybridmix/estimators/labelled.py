@@ -1,0 +1,173 @@
+"""Reading labelled rows: classes, weights, validation rows and folds."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import check_consistent_length
+
+from hybridmix._typing import FloatArray, IntArray
+from hybridmix.data import (
+    UNLABELLED,
+    Dataset,
+    Table,
+    encode_labels,
+    number_labels,
+    read_table,
+)
+from hybridmix.data.weights import read_weights
+from hybridmix.training.trials import Part
+
+if TYPE_CHECKING:
+    from hybridmix.estimators.classifier import HybridMixtureClassifier
+
+
+class LabelledRows(NamedTuple):
+    """Training rows and their labels.
+
+    Attributes
+    ----------
+    table : Table
+        The encoded table.
+    classes : ndarray of shape (C,)
+        The labels.
+    labels : ndarray of shape (n,)
+        Class number of each row; -1 for unlabelled ones.
+    weights : ndarray of shape (n,) or None
+        Sample weights times the weights of the classes.
+    dataset : Dataset
+        The rows, arranged for training.
+    attributes : dict
+        What to publish about the table.
+    """
+
+    table: Table
+    classes: np.ndarray
+    labels: IntArray
+    weights: FloatArray | None
+    dataset: Dataset
+    attributes: dict[str, Any]
+
+    @property
+    def names(self) -> list[str]:
+        """What to call the classes in messages."""
+        return class_names(self.classes)
+
+
+def class_names(classes: np.ndarray) -> list[str]:
+    """Return what to call classes in messages."""
+    return [f"The class {label!r}" for label in classes.tolist()]
+
+
+def read_labelled(
+    estimator: HybridMixtureClassifier, X: Any, y: Any, sample_weight: Any
+) -> LabelledRows:
+    """Read a training table with its labels and weights."""
+    read = estimator._learn_table(X, sample_weight)
+    classes, labels = encode_labels(y, estimator.unlabelled)
+    check_consistent_length(read.table.real, labels)
+    weights = _class_weighted(estimator.class_weight, classes, labels, read.weights)
+    dataset = Dataset.arrange(read.table, labels, weights)
+    _check_classes(dataset, class_names(classes))
+    return LabelledRows(read.table, classes, labels, weights, dataset, read.attributes)
+
+
+def read_validation(
+    estimator: HybridMixtureClassifier,
+    rows: LabelledRows,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+) -> Dataset | None:
+    """Read validation rows, if there are any; those without a label say nothing."""
+    if (X is None) != (y is None):
+        raise ValueError("X_val and y_val must be passed together.")
+    if X is None:
+        return None
+    # The names of the columns are checked as in prediction, which knows them.
+    scratch = copy(estimator)
+    scratch._publish(rows.attributes)
+    table = rows.table.schema.encode(read_table(scratch, X))
+    labels = number_labels(y, rows.classes, estimator.unlabelled)
+    check_consistent_length(table.real, labels)
+    weights = read_weights(sample_weight, table.n_rows)
+    validation = Dataset.arrange(table, labels, weights).labelled()
+    if validation.n_rows == 0:
+        raise ValueError("y_val has no label in a row of positive weight.")
+    return validation
+
+
+def given_parts(cv: Any, groups: Any, rows: LabelledRows) -> list[Part]:
+    """Return the folds of a splitter of the user's; all have all unlabelled rows.
+
+    Parameters
+    ----------
+    cv : int, splitter or iterable
+        What scikit-learn accepts.
+    groups : array-like of shape (n,) or None
+        Of the rows, for splitters that keep groups together.
+    rows : LabelledRows
+        All rows.
+    """
+    from sklearn.model_selection import check_cv
+
+    table, labels, weights = rows.table, rows.labels, rows.weights
+    check_consistent_length(labels, groups)
+    labelled = np.flatnonzero(labels != UNLABELLED)
+    splitter = check_cv(cv, labels[labelled], classifier=True)
+    kept_groups = None if groups is None else np.asarray(groups)[labelled]
+    filled = np.ones(len(labels)) if weights is None else weights
+    parts = []
+    for rest, held in splitter.split(labelled, labels[labelled], kept_groups):
+        is_rest, is_held = labels == UNLABELLED, np.zeros(len(labels), dtype=bool)
+        is_rest[labelled[rest]] = True
+        is_held[labelled[held]] = True
+        # Rows without weight are left out.
+        parts.append(
+            (
+                Dataset.arrange(table, labels, filled * is_rest),
+                Dataset.arrange(table, labels, filled * is_held),
+            )
+        )
+    return parts
+
+
+def _class_weighted(
+    class_weight: Any,
+    classes: np.ndarray,
+    labels: IntArray,
+    weights: FloatArray | None,
+) -> FloatArray | None:
+    """Return sample weights times the weights of the classes; unlabelled rows have one.
+
+    Parameters
+    ----------
+    class_weight : "balanced", mapping of labels to weights, or None
+        As in scikit-learn.
+    classes : ndarray of shape (C,)
+        The labels.
+    labels : ndarray of shape (n,)
+        Class numbers; -1 for unlabelled rows.
+    weights : ndarray of shape (n,) or None
+        Sample weights.
+    """
+    if class_weight is None:
+        return weights
+    from sklearn.utils.class_weight import compute_class_weight
+
+    known = classes[labels[labels != UNLABELLED]]
+    by_class = compute_class_weight(class_weight, classes=classes, y=known)
+    # The last number is that of unlabelled rows, whose label is -1.
+    factors = np.append(by_class, 1.0)[labels]
+    return factors if weights is None else weights * factors
+
+
+def _check_classes(dataset: Dataset, names: list[str]) -> None:
+    absent = np.flatnonzero(dataset.class_weights(len(names)) == 0.0)
+    if len(absent):
+        raise ValueError(
+            f"{names[absent[0]]} has no row of positive weight, or of more than 1e-30 of "
+            "the largest weight."
+        )
