@@ -214,6 +214,7 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
     calibrate: bool = False
     n_components: Components | Mapping[Any, Components] = 1
     refine_subspace: bool = False
+    covariance_type: str = "full"
     covariance_prior: float | str = "auto"
     class_prior: Any = "empirical"
     unlabelled: Any = -1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -13,18 +13,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from hybridmix._registered import registered
 from hybridmix._typing import FloatArray, IntArray
+from hybridmix.estimators.automatic import DensityEstimator
 from hybridmix.estimators.components import Marginal
-from hybridmix.estimators.options import (
-    MixtureEstimator,
-    warn_of,
-)
+from hybridmix.estimators.options import warn_of
 from hybridmix.models.mixture import MixtureEvaluation
-from hybridmix.training.classes import Components
 
 
 @registered
 @dataclass(eq=False, repr=False, kw_only=True)
-class MixtureDensity(DensityMixin, MixtureEstimator):
+class MixtureDensity(DensityMixin, DensityEstimator):
     r"""A mixture density for real, categorical and mixed tables with holes.
 
     .. math:: p(x) = \sum_{k=1}^{K} \alpha_k\, p(x \mid k)
@@ -130,8 +127,6 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
     array([0., 1.])
     """
 
-    n_components: Components = field(default=1, kw_only=False)
-
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the mixture.
 
@@ -148,7 +143,7 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
         -------
         self : MixtureDensity
         """
-        fitted, _, attributes = self._fit_density(X, sample_weight, self.n_components)
+        fitted, _, attributes = self._fit_density(X, sample_weight)
         self._publish(attributes)
         warn_of(fitted.messages)
         return self

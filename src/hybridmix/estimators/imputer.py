@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -13,16 +13,16 @@ from hybridmix._checks import check_number
 from hybridmix._parallel import workers
 from hybridmix._registered import registered
 from hybridmix._require import require_instance
+from hybridmix.estimators.automatic import DensityEstimator
 from hybridmix.estimators.imputation import impute_table
-from hybridmix.estimators.options import MixtureEstimator, warn_of
+from hybridmix.estimators.options import warn_of
 from hybridmix.models.mixture import Mixture
-from hybridmix.training.classes import Components
 from hybridmix.training.density import bootstrapped
 
 
 @registered
 @dataclass(eq=False, repr=False, kw_only=True)
-class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):
+class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, DensityEstimator):
     """Fill holes by what a mixture density expects, given what is observed.
 
     A real value is filled by its conditional mean, a category by the most probable one.
@@ -68,10 +68,13 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):
     """
 
     purpose = "fills the holes of a table from a mixture density"
-    fitted_attributes = (*MixtureEstimator.fitted_attributes, "draw_models_")
+    fitted_attributes = (*DensityEstimator.fitted_attributes, "draw_models_")
 
-    n_components: Components = field(default=(1, 2, 4, 8), kw_only=False)
     n_draws: int | None = None
+
+    @property
+    def _fills(self) -> bool:
+        return True
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the mixture that holes are filled from.
@@ -89,9 +92,7 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):
         -------
         self : MixtureImputer
         """
-        fitted, dataset, attributes = self._fit_density(
-            X, sample_weight, self.n_components
-        )
+        fitted, dataset, attributes = self._fit_density(X, sample_weight)
         generator = np.random.default_rng([self._seed(), 1])
         with workers(self.n_jobs) as pool:
             attributes["draw_models_"] = bootstrapped(

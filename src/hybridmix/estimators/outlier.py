@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -18,13 +18,9 @@ from hybridmix._registered import registered
 from hybridmix._require import require
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data.weights import read_weights
-from hybridmix.estimators.options import (
-    MixtureEstimator,
-    end_if_interrupted,
-    warn_of,
-)
+from hybridmix.estimators.automatic import DensityEstimator
+from hybridmix.estimators.options import end_if_interrupted, warn_of
 from hybridmix.models.typicality import LOG_RARE
-from hybridmix.training.classes import Components
 from hybridmix.training.record import INTERRUPTED
 
 THRESHOLDS = ("contamination", "f1", "fpr", "recall")
@@ -37,7 +33,7 @@ _ROUNDING = 1e-6
 
 @registered
 @dataclass(eq=False, repr=False, kw_only=True)
-class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
+class MixtureOutlierDetector(OutlierMixin, DensityEstimator):
     r"""Flag rows that a mixture density finds improbable.
 
     The score of a row is the logarithm of the probability that the model itself produces
@@ -101,9 +97,8 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
     """
 
     purpose = "flags rows that a mixture density finds improbable"
-    fitted_attributes = (*MixtureEstimator.fitted_attributes, "offset_")
+    fitted_attributes = (*DensityEstimator.fitted_attributes, "offset_")
 
-    n_components: Components = field(default=(1, 2, 4, 8), kw_only=False)
     threshold: str = "contamination"
     contamination: float | str = "auto"
     target: float | None = None
@@ -128,7 +123,7 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
         """
         self._check_options()
         if self.threshold == "contamination":
-            fitted, _, attributes = self._fit_density(X, sample_weight, self.n_components)
+            fitted, _, attributes = self._fit_density(X, sample_weight)
             scratch = copy(self)
             scratch._publish(attributes)
             attributes["offset_"] = scratch._contamination_offset(X, sample_weight)
@@ -149,7 +144,6 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
         fitted, _, attributes = self._fit_density(
             _safe_indexing(X, normal),
             None if weights is None else weights[normal],
-            self.n_components,
         )
         attributes.update(self._chosen_offset(scores, is_anomaly, weights))
         self._publish(attributes)

@@ -11,6 +11,7 @@ from hybridmix._typing import FloatArray
 from hybridmix.data import Dataset, Schema
 from hybridmix.models.mixture import Mixture
 from hybridmix.training.calibration import Calibration
+from hybridmix.training.leaderboard import Trial
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class Fitted:
         Of the class probabilities.
     messages : tuple of str
         What the user should be warned about.
+    trials : tuple of Trial
+        What a search has tried; empty without a search.
     """
 
     schema: Schema
@@ -48,6 +51,7 @@ class Fitted:
     unlabelled_weight: float = 1.0
     calibration: Calibration = field(default_factory=Calibration)
     messages: tuple[str, ...] = ()
+    trials: tuple[Trial, ...] = ()
 
     @property
     def interrupted(self) -> bool:
