@@ -42,7 +42,7 @@ CATEGORICAL = (*FACTORS, 1, *RECORD, "log_probabilities")
 def models():
     density = {"random_state": 0, "tol": 1e-2}
     return {
-        "full": MixtureDensity(2, **density).fit(FRAME),
+        "full": MixtureDensity(2, covariance_type="full", **density).fit(FRAME),
         "tied": MixtureDensity(2, covariance_type="tied", **density).fit(FRAME),
         "diag": MixtureDensity(2, covariance_type="diag", **density).fit(X),
         "subspace": MixtureDensity(

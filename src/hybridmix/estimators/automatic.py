@@ -17,7 +17,11 @@ from hybridmix.models.mixture import Mixture
 from hybridmix.progress import printing
 from hybridmix.training.candidates import Choice
 from hybridmix.training.classes import Components, component_range
-from hybridmix.training.covariances import COVARIANCE_TYPES, covariance_type_of
+from hybridmix.training.covariances import (
+    COVARIANCE_TYPES,
+    covariance_type_of,
+    prior_strength_of,
+)
 from hybridmix.training.density import DensityOptions, fit_density
 from hybridmix.training.families import Structure
 from hybridmix.training.leaderboard import leaderboard
@@ -42,6 +46,7 @@ class DensityEstimator(MixtureEstimator):
         return {
             **super()._derived_attributes(model, schema),
             "covariance_type_": covariance_type_of(model.family),
+            "covariance_prior_": prior_strength_of(model.family),
         }
 
     # Options --------------------------------------------------------------------------

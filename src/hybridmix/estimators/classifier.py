@@ -138,6 +138,8 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
         Largest number of EM iterations per start; each is a pass over the rows.
     tol : float, default=1e-4
         EM stops when a plain step raises the mean log-likelihood per row by less.
+    effort : str or float, default="balanced"
+        Of the automatic choices of `MixtureDensity`; a classifier does not use it yet.
     n_jobs : int or None, default=None
         Threads. None uses as many as BLAS may; the result does not depend on it.
     random_state : int, RandomState or None, default=None

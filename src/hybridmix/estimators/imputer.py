@@ -31,9 +31,8 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, DensityEstimator):
 
     Parameters
     ----------
-    n_components : int or iterable of int, default=(1, 2, 4, 8)
-        Number of components, or numbers from which the Bayesian information criterion
-        chooses; they are tried in ascending order until it has risen twice in a row.
+    n_components : int, iterable of int or "auto", default="auto"
+        As in `MixtureDensity`; "auto" chooses what fills hidden cells best.
     n_draws : int or None, default=None
         Number of completed tables that `draw` returns. Each is drawn from a mixture that
         was fitted to another bootstrap sample of the rows, so that the tables also
@@ -41,14 +40,19 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, DensityEstimator):
     covariance_type, n_factors, noise, covariance_prior, variance_floor, smoothing, \
     categorical_features
         As in `MixtureDensity`.
-    init, n_init, max_iter, tol, n_jobs, random_state, verbose
+    init, n_init, max_iter, tol, effort, n_jobs, random_state, verbose
         As in `MixtureDensity`.
 
     Attributes
     ----------
-    n_components_, mixing_, means_, covariances_, loading_, noise_variances_, \
-    category_probabilities_, categories_, bic_, converged_, interrupted_, n_iter_, \
-    trace_, n_features_in_, feature_names_in_
+    leaderboard_ : list of dict
+        As in `MixtureDensity`, but the score is minus the mean squared error of hidden
+        cells of held-out rows, in standard deviations of the columns; a wrong category
+        counts like an error of one. The means of the columns, which is what a single
+        component with diagonal covariances fills in, are always among the candidates.
+    n_components_, covariance_type_, covariance_prior_, mixing_, means_, covariances_, \
+    loading_, noise_variances_, category_probabilities_, categories_, bic_, converged_, \
+    interrupted_, n_iter_, trace_, n_features_in_, feature_names_in_
         As in `MixtureDensity`.
 
     Notes
@@ -63,7 +67,7 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, DensityEstimator):
     >>> import numpy as np
     >>> from hybridmix import MixtureImputer
     >>> X = np.array([[1.0, 2.0], [2.0, 4.1], [3.0, 5.9], [4.0, np.nan]])
-    >>> MixtureImputer(1, covariance_prior=0).fit_transform(X).round(1)[-1]
+    >>> MixtureImputer(1, covariance_type="full", covariance_prior=0).fit_transform(X).round(1)[-1]
     array([4. , 7.9])
     """
 

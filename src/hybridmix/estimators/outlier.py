@@ -50,9 +50,8 @@ class MixtureOutlierDetector(OutlierMixin, DensityEstimator):
 
     Parameters
     ----------
-    n_components : int or iterable of int, default=(1, 2, 4, 8)
-        Number of components, or numbers from which the Bayesian information criterion
-        chooses; they are tried in ascending order until it has risen twice in a row.
+    n_components : int, iterable of int or "auto", default="auto"
+        As in `MixtureDensity`.
     threshold : {"contamination", "f1", "fpr", "recall"}, default="contamination"
         How the threshold is chosen: from ``contamination``, or from labelled anomalies,
         by cross-validation: for the best F1 score, for a false-positive rate of at most
@@ -69,7 +68,7 @@ class MixtureOutlierDetector(OutlierMixin, DensityEstimator):
     covariance_type, n_factors, noise, covariance_prior, variance_floor, smoothing, \
     categorical_features
         As in `MixtureDensity`.
-    init, n_init, max_iter, tol, n_jobs, random_state, verbose
+    init, n_init, max_iter, tol, effort, n_jobs, random_state, verbose
         As in `MixtureDensity`.
 
     Attributes
@@ -81,9 +80,9 @@ class MixtureOutlierDetector(OutlierMixin, DensityEstimator):
         threshold was chosen by labelled anomalies.
     roc_curve_ : dict of ndarray
         ``fpr``, ``tpr`` and ``thresholds`` of the same scores.
-    n_components_, mixing_, means_, covariances_, loading_, noise_variances_, \
-    category_probabilities_, categories_, bic_, converged_, interrupted_, n_iter_, \
-    trace_, n_features_in_, feature_names_in_
+    n_components_, covariance_type_, covariance_prior_, leaderboard_, mixing_, means_, \
+    covariances_, loading_, noise_variances_, category_probabilities_, categories_, bic_, \
+    converged_, interrupted_, n_iter_, trace_, n_features_in_, feature_names_in_
         As in `MixtureDensity`.
 
     Examples
@@ -91,7 +90,7 @@ class MixtureOutlierDetector(OutlierMixin, DensityEstimator):
     >>> import numpy as np
     >>> from hybridmix import MixtureOutlierDetector
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
-    >>> detector = MixtureOutlierDetector(1).fit(X)
+    >>> detector = MixtureOutlierDetector(1, covariance_type="full").fit(X)
     >>> detector.predict([[0.1, 0.2], [5.0, np.nan]])
     array([ 1, -1])
     """
