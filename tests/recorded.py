@@ -161,9 +161,7 @@ def _density(covariance_type, n_components, **options):
     return hm.MixtureDensity(
         n_components,
         covariance_type=covariance_type,
-        random_state=0,
-        n_jobs=1,
-        **options,
+        **{"covariance_prior": 1.0, "random_state": 0, "n_jobs": 1, **options},
     )
 
 
@@ -180,14 +178,26 @@ FITS = {
     "density, categorical": Fit(_density("full", 2), columns="categorical"),
     "density, mixed, holes": Fit(_density("full", 2), holes=0.15, columns="mixed"),
     "imputer, mixed, weights": Fit(
-        hm.MixtureImputer(2, n_draws=2, random_state=0, n_jobs=1),
+        hm.MixtureImputer(
+            2,
+            n_draws=2,
+            covariance_type="full",
+            covariance_prior=1.0,
+            random_state=0,
+            n_jobs=1,
+        ),
         holes=0.2,
         weighted=True,
         columns="mixed",
     ),
     "detector, diag, holes": Fit(
         hm.MixtureOutlierDetector(
-            2, contamination=0.1, covariance_type="diag", random_state=0, n_jobs=1
+            2,
+            contamination=0.1,
+            covariance_type="diag",
+            covariance_prior=1.0,
+            random_state=0,
+            n_jobs=1,
         ),
         holes=0.2,
         attributes=("offset_",),

@@ -145,7 +145,9 @@ def test_one_component_per_class_is_categorical_naive_bayes(smoothing):
 
 def test_density_and_marginals_agree_with_scipy():
     X = load_iris().data
-    model = MixtureDensity(2, random_state=0).fit(X)
+    model = MixtureDensity(
+        2, random_state=0, covariance_type="full", covariance_prior=1.0
+    ).fit(X)
 
     def reference(points, columns):
         return np.logaddexp.reduce(
@@ -182,7 +184,9 @@ def test_marginal_of_a_mixed_table_by_brute_force():
             "sort": rng.choice(["a", "b", "c"], size=200),
         }
     )
-    model = MixtureDensity(2, random_state=0).fit(table)
+    model = MixtureDensity(
+        2, random_state=0, covariance_type="full", covariance_prior=1.0
+    ).fit(table)
     given = {"size": 0.7, "colour": "red"}
 
     def density(weight, sort):
@@ -207,7 +211,9 @@ def test_em_with_holes_recovers_parameters_better_than_mean_imputation(mechanism
     X = rng.multivariate_normal(mean, covariance, size=3000)
     hide = rng.random(3000) < 0.4 if mechanism == "mcar" else X[:, 0] > 1.3
     X[hide, 1] = np.nan
-    model = MixtureDensity(1, covariance_prior=0.0, tol=1e-9, max_iter=2000).fit(X)
+    model = MixtureDensity(
+        1, covariance_prior=0.0, tol=1e-9, max_iter=2000, covariance_type="full"
+    ).fit(X)
     filled = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
     ours = np.abs(model.covariances_[0] - covariance).max()
     theirs = np.abs(np.cov(filled.T) - covariance).max()

@@ -77,9 +77,11 @@ MEANINGLESS = {
 def estimators():
     return [
         HybridMixtureClassifier(random_state=0),
-        MixtureDensity(2, random_state=0),
-        MixtureImputer(2, random_state=0),
-        MixtureOutlierDetector(2, random_state=0),
+        MixtureDensity(2, random_state=0, covariance_type="full", covariance_prior=1.0),
+        MixtureImputer(2, random_state=0, covariance_type="full", covariance_prior=1.0),
+        MixtureOutlierDetector(
+            2, random_state=0, covariance_type="full", covariance_prior=1.0
+        ),
     ]
 
 
@@ -123,7 +125,9 @@ def test_columns_that_no_longer_hold_numbers_are_refused_by_name(library, case):
 @pytest.mark.parametrize("library", FRAMES)
 def test_the_imputer_never_overwrites_what_is_observed(library):
     frame, _ = numbers()
-    model = MixtureImputer(2, random_state=0).fit(frames(frame)[library])
+    model = MixtureImputer(
+        2, random_state=0, covariance_type="full", covariance_prior=1.0
+    ).fit(frames(frame)[library])
     holes = np.arange(N_ROWS) % 7 == 0
     text = [None if hole else str(v) for hole, v in zip(holes, frame.a, strict=True)]
     if library == "pandas":
@@ -139,7 +143,9 @@ def test_the_imputer_never_overwrites_what_is_observed(library):
 
 def test_dates_do_not_come_back_as_other_dates():
     frame, _ = numbers()
-    model = MixtureImputer(2, random_state=0).fit(frame)
+    model = MixtureImputer(
+        2, random_state=0, covariance_type="full", covariance_prior=1.0
+    ).fit(frame)
     with pytest.raises(TypeError, match="column 'a' held numbers"):
         model.transform(frame.assign(a=pd.date_range("2020-01-01", periods=N_ROWS)))
 
@@ -161,7 +167,9 @@ def test_dates_do_not_come_back_as_other_dates():
 )
 def test_columns_without_any_value_may_have_any_type(nothing):
     frame, _ = numbers()
-    model = MixtureDensity(2, random_state=0).fit(frame)
+    model = MixtureDensity(
+        2, random_state=0, covariance_type="full", covariance_prior=1.0
+    ).fit(frame)
     if isinstance(nothing, pl.Series):
         void = pl.from_pandas(frame).with_columns(nothing.alias("a"))
     else:
@@ -175,7 +183,9 @@ def test_columns_without_any_value_may_have_any_type(nothing):
 def test_arrays_follow_the_same_rule():
     frame, _ = numbers()
     X = frame.to_numpy()
-    model = MixtureDensity(2, random_state=0).fit(X)
+    model = MixtureDensity(
+        2, random_state=0, covariance_type="full", covariance_prior=1.0
+    ).fit(X)
     expected = model.score_samples(X)
     for same in (X.astype(object), X.astype(str), X.astype(str).astype(object)):
         np.testing.assert_array_equal(model.score_samples(same), expected)
@@ -193,14 +203,18 @@ def test_arrays_follow_the_same_rule():
     with pytest.raises(TypeError, match="column 0 held numbers"):
         model.score_samples(days)
     with pytest.raises(TypeError, match="column 0 has the type datetime64"):
-        MixtureDensity().fit(days)
+        MixtureDensity(n_components=1, covariance_type="full", covariance_prior=1.0).fit(
+            days
+        )
     never = np.full(X.shape, "NaT", dtype="datetime64[ns]")
     np.testing.assert_allclose(model.score_samples(never), 0.0, atol=1e-12)
 
 
 def test_numbers_too_large_for_a_float_are_named():
     frame, _ = numbers()
-    model = MixtureDensity().fit(frame)
+    model = MixtureDensity(
+        n_components=1, covariance_type="full", covariance_prior=1.0
+    ).fit(frame)
     for value in (10**400, "1e999", "-inf"):
         text = [value, *frame.a.tolist()[1:]]
         with pytest.raises(ValueError, match=r"infinity .*column 'a', row 0"):
@@ -209,7 +223,9 @@ def test_numbers_too_large_for_a_float_are_named():
 
 def test_text_arrays_are_completed_as_numbers():
     X = np.array([["1.0", "2.0"], ["3.0", "4.5"], ["nan", "4.0"]])
-    model = MixtureDensity().fit(np.array([[1.0, 2.0], [3.0, 4.5], [2.0, 2.5]]))
+    model = MixtureDensity(
+        n_components=1, covariance_type="full", covariance_prior=1.0
+    ).fit(np.array([[1.0, 2.0], [3.0, 4.5], [2.0, 2.5]]))
     filled = model.impute(X)
     assert filled[:2].tolist() == [[1.0, "2.0"], [3.0, "4.5"]]
     assert np.isfinite(filled[2, 0])
@@ -225,9 +241,15 @@ def test_objects_that_are_numbers_are_read_alike_in_frames_and_arrays():
     decimals = frame.map(lambda v: decimal.Decimal(str(v)))
     decimals.loc[3, "a"] = None
     frame.loc[3, "a"] = np.nan
-    reference = MixtureDensity(2, random_state=0).fit(frame).score_samples(frame)
+    reference = (
+        MixtureDensity(2, random_state=0, covariance_type="full", covariance_prior=1.0)
+        .fit(frame)
+        .score_samples(frame)
+    )
     for X in (objects, objects.to_numpy(), decimals, decimals.to_numpy()):
-        model = MixtureDensity(2, random_state=0).fit(X)
+        model = MixtureDensity(
+            2, random_state=0, covariance_type="full", covariance_prior=1.0
+        ).fit(X)
         np.testing.assert_array_equal(model.score_samples(X), reference)
 
 
@@ -235,9 +257,13 @@ def test_objects_of_no_use_are_refused_by_name():
     frame, _ = numbers()
     frame["c"] = pd.Series([[1]] * N_ROWS)
     with pytest.raises(TypeError, match="column 'c' holds what cannot be a category"):
-        MixtureDensity().fit(frame)
+        MixtureDensity(n_components=1, covariance_type="full", covariance_prior=1.0).fit(
+            frame
+        )
     with pytest.raises(TypeError, match="Column 2 holds a list"):
-        MixtureDensity().fit(frame.to_numpy(object))
+        MixtureDensity(n_components=1, covariance_type="full", covariance_prior=1.0).fit(
+            frame.to_numpy(object)
+        )
 
 
 def test_mixed_types_of_numbers_are_read_exactly():
@@ -272,7 +298,9 @@ def test_filled_categories_need_not_be_among_those_of_the_new_table(library):
     else:
         X = pl.DataFrame({"a": np.arange(60.0), "k": values})
         new = X.with_columns(pl.Series("k", holes, dtype=pl.Enum(["b"])))
-    model = MixtureImputer(2, random_state=0).fit(X)
+    model = MixtureImputer(
+        2, random_state=0, covariance_type="full", covariance_prior=1.0
+    ).fit(X)
     filled = model.transform(new)["k"].to_list()
     assert filled[0] == "b"
     assert set(filled[1:]) <= {"a", "b"}
@@ -287,7 +315,9 @@ def test_tables_keep_names_index_and_order_of_columns(library):
     frame.loc[1::5, "k"] = None
     frame.index = [7] * N_ROWS
     X = frames(frame)[library]
-    filled = MixtureImputer(2, random_state=0).fit_transform(X)
+    filled = MixtureImputer(
+        2, random_state=0, covariance_type="full", covariance_prior=1.0
+    ).fit_transform(X)
     assert list(filled.columns) == ["a", "b", "k", "c"]
     if library == "pandas":
         assert filled.index.tolist() == frame.index.tolist()
@@ -300,7 +330,9 @@ def test_columns_may_be_named_by_numbers():
     frame, _ = numbers()
     frame.columns = [3, 1]
     frame.loc[::5, 1] = np.nan
-    filled = MixtureImputer(2, random_state=0).fit_transform(frame)
+    filled = MixtureImputer(
+        2, random_state=0, covariance_type="full", covariance_prior=1.0
+    ).fit_transform(frame)
     assert list(filled.columns) == [3, 1]
     assert filled.notna().all(axis=None)
 
@@ -327,7 +359,9 @@ def test_samples_of_a_table_with_a_void_column(void):
     else:
         X = frame.assign(void=void)
     with pytest.warns(UserWarning, match="No observed value in column 'void'"):
-        model = MixtureDensity(2, random_state=0).fit(X)
+        model = MixtureDensity(
+            2, random_state=0, covariance_type="full", covariance_prior=1.0
+        ).fit(X)
     sample, _ = model.sample(5)
     assert list(sample.columns) == ["a", "b", "void"]
     if isinstance(sample, pl.DataFrame):
@@ -343,7 +377,9 @@ def test_samples_of_an_object_array_with_a_void_column():
     frame, _ = numbers()
     array = frame.assign(k=["x", "y"] * 30, void=None).to_numpy(object)
     with pytest.warns(UserWarning, match="column 3"):
-        model = MixtureDensity(2, random_state=0).fit(array)
+        model = MixtureDensity(
+            2, random_state=0, covariance_type="full", covariance_prior=1.0
+        ).fit(array)
     sample, _ = model.sample(5)
     assert pd.isna(sample[:, 3]).all()
 
@@ -355,7 +391,9 @@ def test_lazy_tables_are_refused_with_the_way_out():
     frame, y = numbers()
     lazy = pl.from_pandas(frame).lazy()
     with pytest.raises(TypeError, match=r"X is a lazy table .*Call \.collect\(\)"):
-        MixtureDensity().fit(lazy)
+        MixtureDensity(n_components=1, covariance_type="full", covariance_prior=1.0).fit(
+            lazy
+        )
     model = HybridMixtureClassifier().fit(frame, y)
     with pytest.raises(TypeError, match=r"X is a lazy table .*Call \.collect\(\)"):
         model.predict(lazy)
@@ -388,7 +426,9 @@ def test_marks_of_unlabelled_rows_may_be_of_another_kind():
 @pytest.mark.parametrize("categories", [[3, 3, 7, 7], list("uvuv"), [True, False] * 2])
 def test_dates_in_a_categorical_column_are_refused(categories):
     frame = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "k": categories})
-    imputer = MixtureImputer(1, categorical_features=["k"]).fit(frame)
+    imputer = MixtureImputer(
+        1, categorical_features=["k"], covariance_type="full", covariance_prior=1.0
+    ).fit(frame)
     days = pd.to_datetime(["2024-05-01", None, "2024-05-02"])
     with pytest.raises(TypeError, match="'k' held categories in training, but here"):
         imputer.transform(pd.DataFrame({"a": [1.0, 2.0, 3.0], "k": days}))
@@ -399,7 +439,7 @@ def test_dates_in_a_categorical_column_are_refused(categories):
 
 def test_dates_in_a_categorical_column_of_polars_are_refused():
     frame = pl.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "k": list("uvuv")})
-    imputer = MixtureImputer(1).fit(frame)
+    imputer = MixtureImputer(1, covariance_type="full", covariance_prior=1.0).fit(frame)
     days = pl.Series("k", [datetime.date(2024, 5, 1), None], dtype=pl.Date)
     with pytest.raises(TypeError, match="'k' held categories in training, but here"):
         imputer.transform(pl.DataFrame({"a": [1.0, 2.0]}).with_columns(days))

@@ -67,9 +67,15 @@ def test_pandas_polars_and_object_arrays_are_read_alike():
         np.testing.assert_array_equal(table.real, reference.real)
         np.testing.assert_array_equal(table.codes, reference.codes)
     for X in (frame, polars, array):
-        model = MixtureDensity(2, random_state=0).fit(X)
+        model = MixtureDensity(
+            2, random_state=0, covariance_type="full", covariance_prior=1.0
+        ).fit(X)
         assert model.score(X) == pytest.approx(
-            MixtureDensity(2, random_state=0).fit(frame).score(frame)
+            MixtureDensity(
+                2, random_state=0, covariance_type="full", covariance_prior=1.0
+            )
+            .fit(frame)
+            .score(frame)
         )
 
 
@@ -93,17 +99,29 @@ def test_categorical_features_by_position_name_or_mask(selection):
 )
 def test_wrong_categorical_features_are_named(selection, message):
     with pytest.raises(ValueError, match=message):
-        MixtureDensity(categorical_features=selection).fit(mixed_frame())
+        MixtureDensity(
+            categorical_features=selection,
+            n_components=1,
+            covariance_type="full",
+            covariance_prior=1.0,
+        ).fit(mixed_frame())
 
 
 def test_names_need_a_table_with_names():
     with pytest.raises(ValueError, match="array without names"):
-        MixtureDensity(categorical_features=["a"]).fit(np.zeros((3, 2)))
+        MixtureDensity(
+            categorical_features=["a"],
+            n_components=1,
+            covariance_type="full",
+            covariance_prior=1.0,
+        ).fit(np.zeros((3, 2)))
 
 
 def test_boolean_arrays_are_categorical():
     X = np.random.default_rng(0).random((50, 3)) < [0.1, 0.5, 0.9]
-    model = MixtureDensity(2, random_state=0).fit(X)
+    model = MixtureDensity(
+        2, random_state=0, covariance_type="full", covariance_prior=1.0
+    ).fit(X)
     assert len(model.category_probabilities_) == 3
     assert not hasattr(model, "means_")
 
@@ -111,7 +129,12 @@ def test_boolean_arrays_are_categorical():
 def test_numbers_as_categories_in_an_array():
     X = np.column_stack([np.arange(30) % 3, np.linspace(0, 1, 30)])
     X[4, 0] = np.nan
-    model = MixtureDensity(categorical_features=[0]).fit(X)
+    model = MixtureDensity(
+        categorical_features=[0],
+        n_components=1,
+        covariance_type="full",
+        covariance_prior=1.0,
+    ).fit(X)
     np.testing.assert_array_equal(model.categories_[0], [0.0, 1.0, 2.0])
     assert model.impute(X)[4, 0] in (0.0, 1.0, 2.0)
 
@@ -119,20 +142,28 @@ def test_numbers_as_categories_in_an_array():
 def test_dates_are_refused_by_name():
     frame = mixed_frame().assign(when=pd.Timestamp("2020-01-01"))
     with pytest.raises(TypeError, match="column 'when' has the type Datetime"):
-        MixtureDensity().fit(frame)
+        MixtureDensity(n_components=1, covariance_type="full", covariance_prior=1.0).fit(
+            frame
+        )
 
 
 def test_sparse_is_refused():
     with pytest.raises(TypeError, match=r"[Ss]parse"):
-        MixtureDensity().fit(sparse.eye(5).tocsr())
+        MixtureDensity(n_components=1, covariance_type="full", covariance_prior=1.0).fit(
+            sparse.eye(5).tocsr()
+        )
 
 
 def test_infinite_values_are_named():
     frame = mixed_frame()
     frame.loc[7, "size"] = np.inf
     with pytest.raises(ValueError, match="column 'size', row 7"):
-        MixtureDensity().fit(frame)
-    model = MixtureDensity().fit(mixed_frame())
+        MixtureDensity(n_components=1, covariance_type="full", covariance_prior=1.0).fit(
+            frame
+        )
+    model = MixtureDensity(
+        n_components=1, covariance_type="full", covariance_prior=1.0
+    ).fit(mixed_frame())
     with pytest.raises(ValueError, match="column 'size', row 7"):
         model.score_samples(frame)
 
@@ -140,19 +171,28 @@ def test_infinite_values_are_named():
 def test_empty_tables_are_refused():
     for X in (pd.DataFrame({"a": []}), np.empty((0, 2))):
         with pytest.raises(ValueError, match=r"0 sample\(s\)"):
-            MixtureDensity().fit(X)
+            MixtureDensity(
+                n_components=1, covariance_type="full", covariance_prior=1.0
+            ).fit(X)
     with pytest.raises(ValueError, match="no observed value at all"):
-        MixtureDensity().fit(np.full((4, 2), np.nan))
+        MixtureDensity(n_components=1, covariance_type="full", covariance_prior=1.0).fit(
+            np.full((4, 2), np.nan)
+        )
 
 
 def test_reading_a_training_table_leaves_the_estimator_alone():
-    model = MixtureDensity().fit(mixed_frame())
+    model = MixtureDensity(
+        n_components=1, covariance_type="full", covariance_prior=1.0
+    ).fit(mixed_frame())
     before = dict(vars(model))
     columns, attributes = read_training_table(model, np.zeros((4, 2)))
     assert (columns.n_rows, columns.n_columns) == (4, 2)
     assert attributes == {"n_features_in_": 2}
     frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})
-    attributes = read_training_table(MixtureDensity(), frame)[1]
+    attributes = read_training_table(
+        MixtureDensity(n_components=1, covariance_type="full", covariance_prior=1.0),
+        frame,
+    )[1]
     assert attributes["n_features_in_"] == 2
     assert attributes["feature_names_in_"].tolist() == ["a", "b"]
     with pytest.raises(ValueError, match="2D array"):
@@ -180,7 +220,9 @@ def test_unseen_categories_count_as_missing_with_one_warning():
 def test_columns_without_values_are_left_out_with_a_warning():
     frame = mixed_frame().assign(void=np.nan, blank=pd.Series([None] * 60, dtype=object))
     with pytest.warns(UserWarning, match="column 'void', column 'blank'"):
-        model = MixtureDensity().fit(frame)
+        model = MixtureDensity(
+            n_components=1, covariance_type="full", covariance_prior=1.0
+        ).fit(frame)
     full = frame.assign(void=3.0)
     np.testing.assert_array_equal(model.score_samples(full), model.score_samples(frame))
     assert model.sample(3)[0]["void"].isna().all()
@@ -189,13 +231,15 @@ def test_columns_without_values_are_left_out_with_a_warning():
 
 def test_other_columns_than_in_training_are_refused():
     frame = mixed_frame()
-    model = MixtureDensity().fit(frame)
+    model = MixtureDensity(
+        n_components=1, covariance_type="full", covariance_prior=1.0
+    ).fit(frame)
     with pytest.raises(ValueError, match="feature names"):
         model.score_samples(frame.drop(columns="size"))
     with pytest.raises(ValueError, match="features"):
-        MixtureDensity().fit(np.zeros((9, 2)) + np.arange(2)).score_samples(
-            np.ones((2, 3))
-        )
+        MixtureDensity(n_components=1, covariance_type="full", covariance_prior=1.0).fit(
+            np.zeros((9, 2)) + np.arange(2)
+        ).score_samples(np.ones((2, 3)))
 
 
 # Scaling -------------------------------------------------------------------------------
@@ -208,8 +252,12 @@ def test_huge_and_tiny_scales_change_nothing_but_units(scale, shift):
     X = rng.normal(size=(200, 3))
     X[rng.random(X.shape) < 0.1] = np.nan
     units = np.array([1.0, scale, 1.0])
-    plain = MixtureDensity(2, random_state=0).fit(X)
-    scaled = MixtureDensity(2, random_state=0).fit((X + shift) * units)
+    plain = MixtureDensity(
+        2, random_state=0, covariance_type="full", covariance_prior=1.0
+    ).fit(X)
+    scaled = MixtureDensity(
+        2, random_state=0, covariance_type="full", covariance_prior=1.0
+    ).fit((X + shift) * units)
     np.testing.assert_allclose(scaled.means_, (plain.means_ + shift) * units, rtol=1e-6)
     np.testing.assert_allclose(
         scaled.covariances_ / np.outer(units, units),
@@ -228,7 +276,9 @@ def test_huge_and_tiny_scales_change_nothing_but_units(scale, shift):
 
 def test_values_near_the_largest_float():
     X = np.array([[1e300], [-1e300], [2e300], [0.5e300]])
-    model = MixtureDensity().fit(X)
+    model = MixtureDensity(
+        n_components=1, covariance_type="full", covariance_prior=1.0
+    ).fit(X)
     assert np.isfinite(model.score_samples(X)).all()
 
 
@@ -236,7 +286,9 @@ def test_attributes_are_in_the_units_of_the_table():
     rng = np.random.default_rng(0)
     X = rng.normal([100.0, -3.0], [10.0, 0.1], size=(5000, 2))
     for covariance_type in ("full", "tied", "diag"):
-        model = MixtureDensity(covariance_type=covariance_type).fit(X)
+        model = MixtureDensity(
+            covariance_type=covariance_type, n_components=1, covariance_prior=1.0
+        ).fit(X)
         np.testing.assert_allclose(model.means_[0], [100.0, -3.0], rtol=0.01)
         covariance = (
             model.covariances_ if covariance_type == "tied" else model.covariances_[0]
@@ -340,7 +392,9 @@ def test_distinct_rows_are_counted_up_to_what_is_enough():
 def test_tables_come_back_as_they_came():
     frame = with_holes(mixed_frame())
     frame.index = np.arange(len(frame)) * 3 + 1
-    filled = MixtureImputer(2, random_state=0).fit_transform(frame)
+    filled = MixtureImputer(
+        2, random_state=0, covariance_type="full", covariance_prior=1.0
+    ).fit_transform(frame)
     assert filled.isna().sum().sum() == 0
     assert (filled.index == frame.index).all()
     for name in frame:
@@ -353,7 +407,9 @@ def test_tables_come_back_as_they_came():
     polars = pl.from_pandas(mixed_frame()).with_columns(
         pl.when(pl.col("size") > 4).then(None).otherwise(pl.col("colour")).alias("colour")
     )
-    filled = MixtureImputer(2, random_state=0).fit_transform(polars)
+    filled = MixtureImputer(
+        2, random_state=0, covariance_type="full", covariance_prior=1.0
+    ).fit_transform(polars)
     assert isinstance(filled, pl.DataFrame)
     assert filled.schema == polars.schema
     assert filled["colour"].null_count() == 0
@@ -361,15 +417,31 @@ def test_tables_come_back_as_they_came():
 
 def test_samples_look_like_the_training_table():
     frame = mixed_frame()
-    sample, _ = MixtureDensity(2, random_state=0).fit(frame).sample(40)
+    sample, _ = (
+        MixtureDensity(2, random_state=0, covariance_type="full", covariance_prior=1.0)
+        .fit(frame)
+        .sample(40)
+    )
     assert list(sample) == list(frame)
     assert sample["kind"].dtype == frame["kind"].dtype
     assert sample["flag"].dtype == bool
-    polars, _ = MixtureDensity(2, random_state=0).fit(pl.from_pandas(frame)).sample(5)
+    polars, _ = (
+        MixtureDensity(2, random_state=0, covariance_type="full", covariance_prior=1.0)
+        .fit(pl.from_pandas(frame))
+        .sample(5)
+    )
     assert isinstance(polars, pl.DataFrame)
-    array, _ = MixtureDensity().fit(frame[["size", "count"]].to_numpy()).sample(5)
+    array, _ = (
+        MixtureDensity(n_components=1, covariance_type="full", covariance_prior=1.0)
+        .fit(frame[["size", "count"]].to_numpy())
+        .sample(5)
+    )
     assert array.shape == (5, 2)
-    objects, _ = MixtureDensity().fit(frame.to_numpy(object)).sample(5)
+    objects, _ = (
+        MixtureDensity(n_components=1, covariance_type="full", covariance_prior=1.0)
+        .fit(frame.to_numpy(object))
+        .sample(5)
+    )
     assert objects.dtype == object
 
 

@@ -49,7 +49,10 @@ def quietly(function, *arguments):
 @given(tables(), st.sampled_from(KINDS), st.integers(1, 4))
 def test_density_of_any_table(X, kind, n_components):
     model = MixtureDensity(
-        min(n_components, len(X)), covariance_type=kind, random_state=0
+        min(n_components, len(X)),
+        covariance_type=kind,
+        random_state=0,
+        covariance_prior=1.0,
     )
     quietly(model.fit, X)
     assert np.isfinite(model.score_samples(X)).all()
@@ -78,12 +81,19 @@ def test_classifier_on_any_table(X, kind, seed):
 @QUICK
 @given(tables())
 def test_detector_and_imputer_on_any_table(X):
-    detector = MixtureOutlierDetector((1, 2), random_state=0)
+    detector = MixtureOutlierDetector(
+        (1, 2), random_state=0, covariance_type="full", covariance_prior=1.0
+    )
     quietly(detector.fit, X)
     scores = detector.score_samples(X)
     assert np.isfinite(scores).all()
     assert (scores <= 0).all()
-    filled = quietly(MixtureImputer((1, 2), random_state=0).fit_transform, X)
+    filled = quietly(
+        MixtureImputer(
+            (1, 2), random_state=0, covariance_type="full", covariance_prior=1.0
+        ).fit_transform,
+        X,
+    )
     seen = ~np.isnan(X).all(axis=0)
     assert np.isfinite(filled[:, seen]).all()
 

@@ -56,9 +56,11 @@ def model(wine):
     "estimator",
     [
         HybridMixtureClassifier(random_state=0),
-        MixtureDensity(2, random_state=0),
-        MixtureImputer(2, random_state=0),
-        MixtureOutlierDetector(2, random_state=0),
+        MixtureDensity(2, random_state=0, covariance_type="full", covariance_prior=1.0),
+        MixtureImputer(2, random_state=0, covariance_type="full", covariance_prior=1.0),
+        MixtureOutlierDetector(
+            2, random_state=0, covariance_type="full", covariance_prior=1.0
+        ),
     ],
     ids=lambda estimator: type(estimator).__name__,
 )
@@ -154,7 +156,9 @@ def test_sample_weights_are_routed(wine):
 
 @pytest.mark.parametrize("kind", ["pandas", "polars"])
 def test_output_of_the_imputer_can_be_set(kind, wine):
-    imputer = MixtureImputer(1).set_output(transform=kind)
+    imputer = MixtureImputer(1, covariance_type="full", covariance_prior=1.0).set_output(
+        transform=kind
+    )
     filled = imputer.fit_transform(wine[0].to_numpy())
     assert type(filled).__module__.startswith(kind)
     assert list(filled.columns) == ["x0", "x1", "x2", "x3"]
@@ -165,9 +169,21 @@ def test_output_of_the_imputer_can_be_set(kind, wine):
     [
         HybridMixtureClassifier(tradeoff=3.5),
         HybridMixtureClassifierCV(tradeoff=3.5),
-        MixtureDensity(tol=3.5),
-        MixtureImputer(tol=3.5),
-        MixtureOutlierDetector(tol=3.5),
+        MixtureDensity(
+            tol=3.5, n_components=1, covariance_type="full", covariance_prior=1.0
+        ),
+        MixtureImputer(
+            tol=3.5,
+            n_components=(1, 2, 4, 8),
+            covariance_type="full",
+            covariance_prior=1.0,
+        ),
+        MixtureOutlierDetector(
+            tol=3.5,
+            n_components=(1, 2, 4, 8),
+            covariance_type="full",
+            covariance_prior=1.0,
+        ),
     ],
     ids=lambda estimator: type(estimator).__name__,
 )

@@ -41,7 +41,9 @@ def iris():
 def test_bic_finds_the_number_of_components():
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(c, 0.5, size=(100, 2)) for c in (0, 4, 8)])
-    model = MixtureDensity(range(1, 6), random_state=0).fit(punched(X, 0.1))
+    model = MixtureDensity(
+        range(1, 6), random_state=0, covariance_type="full", covariance_prior=1.0
+    ).fit(punched(X, 0.1))
     assert model.n_components_ == 3
     assert set(model.bic_) == {1, 2, 3, 4, 5}  # it rose twice after 3
     assert model.bic_[3] == pytest.approx(model.bic(punched(X, 0.1)), rel=1e-6)
@@ -49,7 +51,9 @@ def test_bic_finds_the_number_of_components():
 
 def test_responsibilities_clusters_and_samples(iris):
     X, _ = iris
-    model = MixtureDensity(3, random_state=0).fit(punched(X, 0.1))
+    model = MixtureDensity(
+        3, random_state=0, covariance_type="full", covariance_prior=1.0
+    ).fit(punched(X, 0.1))
     responsibilities = model.predict_proba(X)
     np.testing.assert_allclose(responsibilities.sum(axis=1), 1.0)
     np.testing.assert_array_equal(model.predict(X), responsibilities.argmax(axis=1))
@@ -65,7 +69,9 @@ def test_responsibilities_clusters_and_samples(iris):
 def test_rows_without_any_value():
     X = punched(np.random.default_rng(0).normal(size=(100, 3)), 0.1)
     X[5] = np.nan
-    model = MixtureDensity(2, random_state=0).fit(X)
+    model = MixtureDensity(
+        2, random_state=0, covariance_type="full", covariance_prior=1.0
+    ).fit(X)
     assert model.score_samples(X)[5] == pytest.approx(0.0, abs=1e-12)
     np.testing.assert_allclose(model.predict_proba(X)[5], model.mixing_)
     np.testing.assert_allclose(model.impute(X)[5], model.mixing_ @ model.means_)
@@ -96,7 +102,9 @@ def test_constant_columns(kind, iris):
 def test_duplicates_get_no_more_components_than_there_are_rows():
     X = np.repeat([[0.0, 1.0], [2.0, 3.0]], 20, axis=0)
     with pytest.warns(UserWarning, match="only 2 distinct"):
-        model = MixtureDensity(5, random_state=0).fit(X)
+        model = MixtureDensity(
+            5, random_state=0, covariance_type="full", covariance_prior=1.0
+        ).fit(X)
     assert model.n_components_ == 2
     assert np.isfinite(model.score(X))
 
@@ -105,7 +113,9 @@ def test_more_components_than_rows_is_an_error():
     with pytest.raises(
         ValueError, match="n_components=5 is more than the number of rows"
     ):
-        MixtureDensity(5).fit(np.arange(6.0).reshape(3, 2))
+        MixtureDensity(5, covariance_type="full", covariance_prior=1.0).fit(
+            np.arange(6.0).reshape(3, 2)
+        )
 
 
 @pytest.mark.parametrize(
@@ -139,12 +149,16 @@ def test_wrong_options_are_named(options, message, iris):
 @pytest.mark.parametrize("columns", [[], [0, 0], [7], ["x"]])
 def test_marginal_refuses_wrong_columns(columns, iris):
     with pytest.raises(ValueError, match=r"[Cc]olumn"):
-        MixtureDensity().fit(iris[0]).marginal(columns)
+        MixtureDensity(n_components=1, covariance_type="full", covariance_prior=1.0).fit(
+            iris[0]
+        ).marginal(columns)
 
 
 def test_marginal_of_a_frame_expects_its_names():
     frame = load_iris(as_frame=True).data
-    model = MixtureDensity(2, random_state=0).fit(frame)
+    model = MixtureDensity(
+        2, random_state=0, covariance_type="full", covariance_prior=1.0
+    ).fit(frame)
     names = ["petal width (cm)", "sepal length (cm)"]
     small = model.marginal(names)
     assert small.feature_names_in_.tolist() == names
@@ -278,7 +292,7 @@ def test_init_must_belong_to_the_same_classes(iris):
         with pytest.raises(ValueError, match="other columns, categories, classes"):
             HybridMixtureClassifier(init=first).fit(X, other_y)
     with pytest.raises(ValueError, match="other columns, categories, classes"):
-        MixtureDensity(3, init=first).fit(X)
+        MixtureDensity(3, init=first, covariance_type="full", covariance_prior=1.0).fit(X)
     with pytest.raises(ValueError, match="init must be a method"):
         HybridMixtureClassifier(init=X[:3]).fit(X, y)
 
@@ -581,7 +595,12 @@ def test_imputation_beats_the_mean():
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     holes = punched(X, 0.2)
     missing = np.isnan(holes)
-    filled = MixtureImputer(random_state=0).fit_transform(holes)
+    filled = MixtureImputer(
+        random_state=0,
+        n_components=(1, 2, 4, 8),
+        covariance_type="full",
+        covariance_prior=1.0,
+    ).fit_transform(holes)
     np.testing.assert_array_equal(filled[~missing], X[~missing])
     ours = np.sqrt(np.mean((filled - X)[missing] ** 2))
     means = np.broadcast_to(np.nanmean(holes, axis=0), X.shape)
@@ -595,7 +614,9 @@ def test_multiple_imputation_covers_the_truth():
     X = rng.multivariate_normal([0, 0, 0], 0.7 * np.ones((3, 3)) + 0.3 * np.eye(3), 600)
     holes = punched(X, 0.2)
     missing = np.isnan(holes)
-    imputer = MixtureImputer(1, n_draws=40, random_state=0).fit(holes)
+    imputer = MixtureImputer(
+        1, n_draws=40, random_state=0, covariance_type="full", covariance_prior=1.0
+    ).fit(holes)
     tables = np.array(imputer.draw(holes))
     assert tables.shape == (40, 600, 3)
     low, high = np.quantile(tables, [0.05, 0.95], axis=0)
@@ -609,16 +630,25 @@ def test_multiple_imputation_covers_the_truth():
 
 def test_models_behind_the_draws_differ():
     X = punched(load_iris().data, 0.2)
-    imputer = MixtureImputer(1, n_draws=3, random_state=0).fit(X)
+    imputer = MixtureImputer(
+        1, n_draws=3, random_state=0, covariance_type="full", covariance_prior=1.0
+    ).fit(X)
     means = np.array([model.components.means for model in imputer.draw_models_])
     assert np.ptp(means, axis=0).max() > 0.01
 
 
 def test_draw_needs_n_draws(iris):
     with pytest.raises(ValueError, match="n_draws"):
-        MixtureImputer().fit(iris[0]).draw(iris[0])
+        MixtureImputer(
+            n_components=(1, 2, 4, 8), covariance_type="full", covariance_prior=1.0
+        ).fit(iris[0]).draw(iris[0])
     with pytest.raises(ValueError, match="n_draws=0"):
-        MixtureImputer(n_draws=0).fit(iris[0])
+        MixtureImputer(
+            n_draws=0,
+            n_components=(1, 2, 4, 8),
+            covariance_type="full",
+            covariance_prior=1.0,
+        ).fit(iris[0])
 
 
 @pytest.mark.parametrize("container", ["pandas", "polars", "default"])
@@ -626,7 +656,9 @@ def test_draw_needs_n_draws(iris):
 def test_set_output(container, as_frame):
     data = load_iris(as_frame=True).data
     data.iloc[3, 1] = np.nan
-    imputer = MixtureImputer(2, random_state=0).set_output(transform=container)
+    imputer = MixtureImputer(
+        2, random_state=0, covariance_type="full", covariance_prior=1.0
+    ).set_output(transform=container)
     result = imputer.fit_transform(data if as_frame else data.to_numpy())
     if container != "default":
         assert type(result).__module__.split(".")[0] == container
@@ -639,7 +671,9 @@ def test_set_output_with_categories(container):
     frame = pd.DataFrame(
         {"x": [1.0, np.nan, 3.0, 4.0], "c": pd.Categorical(["a", "b", None, "b"])}
     )
-    imputer = MixtureImputer(1).set_output(transform=container)
+    imputer = MixtureImputer(1, covariance_type="full", covariance_prior=1.0).set_output(
+        transform=container
+    )
     result = imputer.fit_transform(frame)
     assert list(result["c"]) == ["a", "b", imputer.transform(frame)["c"][2], "b"]
     if container == "pandas":
@@ -660,10 +694,14 @@ def outlier_table(seed=0, n_rows=500, n_outliers=25):
 
 def test_contamination_is_met():
     X, _ = outlier_table()
-    detector = MixtureOutlierDetector(1, contamination=0.1).fit(X)
+    detector = MixtureOutlierDetector(
+        1, contamination=0.1, covariance_type="full", covariance_prior=1.0
+    ).fit(X)
     assert np.mean(detector.predict(X) == -1) == pytest.approx(0.1, abs=0.003)
     weights = np.r_[np.full(250, 3.0), np.ones(250)]
-    weighted = MixtureOutlierDetector(1, contamination=0.1).fit(X, sample_weight=weights)
+    weighted = MixtureOutlierDetector(
+        1, contamination=0.1, covariance_type="full", covariance_prior=1.0
+    ).fit(X, sample_weight=weights)
     flagged = weighted.predict(X) == -1
     assert weights[flagged].sum() / weights.sum() == pytest.approx(0.1, abs=0.01)
 
@@ -672,7 +710,9 @@ def test_scores_are_calibrated_whatever_is_observed():
     """One row in a hundred of the model itself is flagged, with or without holes."""
     rng = np.random.default_rng(0)
     X = rng.multivariate_normal(np.zeros(5), 0.6 + 0.4 * np.eye(5), size=20_000)
-    detector = MixtureOutlierDetector(1).fit(X)
+    detector = MixtureOutlierDetector(
+        1, covariance_type="full", covariance_prior=1.0
+    ).fit(X)
     for share in (0.0, 0.3, 0.7):
         scores = detector.score_samples(punched(X, share))
         has_values = ~np.isnan(punched(X, share)).all(axis=1)
@@ -683,8 +723,12 @@ def test_scores_are_calibrated_whatever_is_observed():
 
 def test_scores_order_complete_rows_by_density():
     X, _ = outlier_table()
-    detector = MixtureOutlierDetector(3, random_state=0).fit(X)
-    density = MixtureDensity(3, random_state=0).fit(X)
+    detector = MixtureOutlierDetector(
+        3, random_state=0, covariance_type="full", covariance_prior=1.0
+    ).fit(X)
+    density = MixtureDensity(
+        3, random_state=0, covariance_type="full", covariance_prior=1.0
+    ).fit(X)
     order = np.argsort(density.score_samples(X))
     assert np.all(np.diff(detector.score_samples(X)[order]) >= 0)
 
@@ -693,7 +737,11 @@ def test_scores_of_a_mixture_are_calibrated():
     rng = np.random.default_rng(0)
     X = np.vstack([rng.normal(size=(9000, 3)), rng.normal(8.0, 0.1, size=(1000, 3))])
     scores = (
-        MixtureOutlierDetector(2, random_state=0).fit(X).score_samples(punched(X, 0.2))
+        MixtureOutlierDetector(
+            2, random_state=0, covariance_type="full", covariance_prior=1.0
+        )
+        .fit(X)
+        .score_samples(punched(X, 0.2))
     )
     for level in (0.01, 0.1):
         assert np.mean(scores < np.log(level)) == pytest.approx(level, rel=0.2)
@@ -703,7 +751,13 @@ def test_a_small_cluster_of_anomalies_is_found():
     """They have a component of their own, but a thin one."""
     rng = np.random.default_rng(0)
     X = np.vstack([rng.normal(size=(950, 2)), rng.normal(6.0, 3.0, size=(50, 2))])
-    scores = MixtureOutlierDetector(2, random_state=0).fit(X).score_samples(X)
+    scores = (
+        MixtureOutlierDetector(
+            2, random_state=0, covariance_type="full", covariance_prior=1.0
+        )
+        .fit(X)
+        .score_samples(X)
+    )
     assert roc_auc_score(np.r_[np.zeros(950), np.ones(50)], -scores) > 0.95
 
 
@@ -712,20 +766,30 @@ def test_scores_are_calibrated_with_categories():
     frame = pd.DataFrame(rng.integers(4, size=(5000, 6))).astype(str)
     frame.columns = list("abcdef")
     frame["x"] = rng.normal(size=5000)
-    scores = MixtureOutlierDetector(1).fit(frame).score_samples(frame)
+    scores = (
+        MixtureOutlierDetector(1, covariance_type="full", covariance_prior=1.0)
+        .fit(frame)
+        .score_samples(frame)
+    )
     assert np.mean(scores < np.log(0.05)) == pytest.approx(0.05, abs=0.02)
 
 
 def test_uniform_categories_are_no_trouble():
     X = np.array([["a"], ["b"]] * 50, dtype=object)
-    scores = MixtureOutlierDetector(1).fit(X).score_samples(X)
+    scores = (
+        MixtureOutlierDetector(1, covariance_type="full", covariance_prior=1.0)
+        .fit(X)
+        .score_samples(X)
+    )
     assert np.isfinite(scores).all()
     assert (scores > np.log(0.3)).all()
 
 
 def test_far_rows_keep_their_order():
     X, _ = outlier_table()
-    detector = MixtureOutlierDetector(2, random_state=0).fit(X)
+    detector = MixtureOutlierDetector(
+        2, random_state=0, covariance_type="full", covariance_prior=1.0
+    ).fit(X)
     far = np.zeros((4, 6))
     far[:, 0] = [1e2, 1e4, 1e8, 1e16]
     scores = detector.score_samples(far)
@@ -737,14 +801,22 @@ def test_far_rows_keep_their_order():
 def test_thresholds_from_labelled_anomalies(share):
     X, y = outlier_table(n_rows=800, n_outliers=80)
     X = punched(X, share)
-    by_f1 = MixtureOutlierDetector(1, threshold="f1", random_state=0).fit(X, y)
-    guessed = MixtureOutlierDetector(1, contamination=0.4, random_state=0).fit(X)
+    by_f1 = MixtureOutlierDetector(
+        1, threshold="f1", random_state=0, covariance_type="full", covariance_prior=1.0
+    ).fit(X, y)
+    guessed = MixtureOutlierDetector(
+        1, contamination=0.4, random_state=0, covariance_type="full", covariance_prior=1.0
+    ).fit(X)
     is_anomaly = y == -1
     f1 = f1_score(is_anomaly, by_f1.predict(X) == -1)
     assert f1 > f1_score(is_anomaly, guessed.predict(X) == -1)
-    by_fpr = MixtureOutlierDetector(1, threshold="fpr", target=0.02).fit(X, y)
+    by_fpr = MixtureOutlierDetector(
+        1, threshold="fpr", target=0.02, covariance_type="full", covariance_prior=1.0
+    ).fit(X, y)
     assert np.mean(by_fpr.predict(X)[~is_anomaly] == -1) < 0.04
-    by_recall = MixtureOutlierDetector(1, threshold="recall", target=0.9).fit(X, y)
+    by_recall = MixtureOutlierDetector(
+        1, threshold="recall", target=0.9, covariance_type="full", covariance_prior=1.0
+    ).fit(X, y)
     assert np.mean(by_recall.predict(X)[is_anomaly] == -1) > 0.85
     curve = by_f1.precision_recall_curve_
     assert len(curve["precision"]) == len(curve["recall"])
@@ -781,7 +853,9 @@ def test_wrong_threshold_options_are_named(options, y, message):
 def test_pipeline_grid_search_clone_and_pickle(iris):
     X, y = punched(iris[0], 0.1), iris[1]
     pipeline = make_pipeline(
-        MixtureImputer(2, random_state=0), StandardScaler(), LogisticRegression()
+        MixtureImputer(2, random_state=0, covariance_type="full", covariance_prior=1.0),
+        StandardScaler(),
+        LogisticRegression(),
     )
     assert cross_val_score(pipeline, X, y).mean() > 0.9
     search = GridSearchCV(
@@ -817,7 +891,9 @@ def test_arguments_are_left_as_they_are(iris):
     assert model.n_components is candidates
     X = punched(iris[0], 0.2)
     before = X.copy()
-    MixtureImputer(2, random_state=0).fit_transform(X)
+    MixtureImputer(
+        2, random_state=0, covariance_type="full", covariance_prior=1.0
+    ).fit_transform(X)
     np.testing.assert_array_equal(X, before)
 
 

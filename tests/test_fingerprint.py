@@ -57,7 +57,9 @@ def assert_same(one, other):
 def test_rows_are_seen_only_if_all_cells_are_equal(change):
     """What is said of rows that were rounded must be true of them, too."""
     X = np.random.default_rng(0).normal(size=(30, 3))
-    model = MixtureDensity().fit(X)
+    model = MixtureDensity(
+        n_components=1, covariance_type="full", covariance_prior=1.0
+    ).fit(X)
     found = looked_up(model, change(X))
     provenance = Provenance(model.fingerprint_, Overlap.of(found))
     assert provenance.sentence == "None of these 30 rows equals a training row."
@@ -190,15 +192,21 @@ def test_models_keep_it_and_files_keep_it(tmp_path):
     weights = (np.arange(len(frame)) < 150).astype(float)
     models = [
         HybridMixtureClassifier("likelihood").fit(frame, y),
-        MixtureDensity().fit(frame),
-        MixtureImputer().fit(frame),
+        MixtureDensity(n_components=1, covariance_type="full", covariance_prior=1.0).fit(
+            frame
+        ),
+        MixtureImputer(
+            n_components=(1, 2, 4, 8), covariance_type="full", covariance_prior=1.0
+        ).fit(frame),
     ]
     for model in models:
         hybridmix.save(model, tmp_path / "model.hmx")
         loaded = hybridmix.load(tmp_path / "model.hmx")
         assert_same(loaded.fingerprint_, model.fingerprint_)
         assert np.all(loaded.fingerprint_.look_up(model._encode(frame)) == SEEN)
-    weighted = MixtureDensity().fit(frame, sample_weight=weights)
+    weighted = MixtureDensity(
+        n_components=1, covariance_type="full", covariance_prior=1.0
+    ).fit(frame, sample_weight=weights)
     assert weighted.fingerprint_.n_rows == 150
     assert not hasattr(models[1].marginal(["real"]), "fingerprint_")
 
@@ -214,7 +222,9 @@ def test_it_takes_little_time():
 def test_a_few_training_rows_among_new_ones_are_noticed():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(10, 3))
-    model = MixtureDensity().fit(X)
+    model = MixtureDensity(
+        n_components=1, covariance_type="full", covariance_prior=1.0
+    ).fit(X)
     mixed = np.vstack([X[:4], rng.normal(size=(6, 3))])
     found = model.fingerprint_.look_up(model.schema_.encode(read_table(model, mixed)))
     assert model.fingerprint_.origin(Overlap.of(found)) == Origin.MIXED

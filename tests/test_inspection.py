@@ -118,7 +118,12 @@ def test_curve_of_other_classifiers_and_scores():
 
 def test_typicality_is_a_probability(wine, classifier):
     """A row of the model itself is below log q with probability of about q."""
-    for model in (classifier, MixtureDensity(2, random_state=0).fit(wine[0])):
+    for model in (
+        classifier,
+        MixtureDensity(
+            2, random_state=0, covariance_type="full", covariance_prior=1.0
+        ).fit(wine[0]),
+    ):
         rows = model.sample(4000, random_state=0)[0]
         shares = np.exp(model.typicality(rows))
         for level in (0.01, 0.1, 0.5):
@@ -126,7 +131,9 @@ def test_typicality_is_a_probability(wine, classifier):
 
 
 def test_typicality_is_the_score_of_the_detector(wine):
-    detector = MixtureOutlierDetector(2, random_state=0).fit(wine[0])
+    detector = MixtureOutlierDetector(
+        2, random_state=0, covariance_type="full", covariance_prior=1.0
+    ).fit(wine[0])
     np.testing.assert_array_equal(
         detector.typicality(wine[0]), detector.score_samples(wine[0])
     )
@@ -138,10 +145,16 @@ def test_the_most_common_row_is_typical(share):
     n_rare = round(10_000 * share)
     words = np.array(["rare"] * n_rare + ["common"] * (10_000 - n_rare), dtype=object)
     X = np.column_stack([words, words[::-1]])
-    typicality = MixtureDensity().fit(X).typicality(X[len(X) // 2 :: 1000])
+    typicality = (
+        MixtureDensity(n_components=1, covariance_type="full", covariance_prior=1.0)
+        .fit(X)
+        .typicality(X[len(X) // 2 :: 1000])
+    )
     np.testing.assert_allclose(typicality, 0.0, atol=1e-6)
     if 0 < share < 0.01:
-        assert MixtureDensity().fit(X).typicality(X[:1]) < np.log(0.01)
+        assert MixtureDensity(
+            n_components=1, covariance_type="full", covariance_prior=1.0
+        ).fit(X).typicality(X[:1]) < np.log(0.01)
 
 
 # Progress ----------------------------------------------------------------------------
@@ -152,8 +165,12 @@ def test_listeners_hear_of_fits(wine):
     with listening(steps.append):
         HybridMixtureClassifier(n_steps=5).fit(*wine)
         with listening(None):
-            MixtureDensity().fit(wine[0])
-    MixtureDensity().fit(wine[0])
+            MixtureDensity(
+                n_components=1, covariance_type="full", covariance_prior=1.0
+            ).fit(wine[0])
+    MixtureDensity(n_components=1, covariance_type="full", covariance_prior=1.0).fit(
+        wine[0]
+    )
     assert [step.task for step in steps][-1] == "L-BFGS"
     assert {step.task for step in steps} == {"EM", "L-BFGS"}
     assert max(step.done for step in steps if step.task == "L-BFGS") <= 5

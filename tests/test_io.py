@@ -69,9 +69,11 @@ TABLES = {
 }
 ESTIMATORS = {
     "classifier": HybridMixtureClassifier(n_components={"no": range(1, 3), "yes": 2}),
-    "density": MixtureDensity(2),
-    "imputer": MixtureImputer(2, n_draws=2),
-    "outlier": MixtureOutlierDetector(2, contamination=0.1),
+    "density": MixtureDensity(2, covariance_type="full", covariance_prior=1.0),
+    "imputer": MixtureImputer(2, n_draws=2, covariance_type="full", covariance_prior=1.0),
+    "outlier": MixtureOutlierDetector(
+        2, contamination=0.1, covariance_type="full", covariance_prior=1.0
+    ),
 }
 
 
@@ -94,7 +96,7 @@ def round_trip(model, folder):
 
 @pytest.fixture(scope="module")
 def density():
-    return fitted(MixtureDensity(2), FRAME)
+    return fitted(MixtureDensity(2, covariance_type="full", covariance_prior=1.0), FRAME)
 
 
 # Round trips --------------------------------------------------------------------------
@@ -111,7 +113,9 @@ def test_round_trip(estimator, table, tmp_path):
 
 @pytest.mark.parametrize("covariance_type", ["spherical", "diag", "tied", "full"])
 def test_covariance_types_and_marginals(covariance_type, tmp_path):
-    model = fitted(MixtureDensity(2, covariance_type=covariance_type), FRAME)
+    model = fitted(
+        MixtureDensity(2, covariance_type=covariance_type, covariance_prior=1.0), FRAME
+    )
     for columns in (list(FRAME), ["a", "c", "flag"], ["a", "b"], ["text"]):
         part = model.marginal(columns)
         loaded = round_trip(part, tmp_path)
@@ -123,7 +127,9 @@ def test_covariance_types_and_marginals(covariance_type, tmp_path):
 
 
 def test_set_output_survives(tmp_path):
-    model = fitted(MixtureImputer(1)).set_output(transform="pandas")
+    model = fitted(
+        MixtureImputer(1, covariance_type="full", covariance_prior=1.0)
+    ).set_output(transform="pandas")
     loaded = round_trip(model, tmp_path)
     assert_same(loaded.transform(ARRAY), model.transform(ARRAY))
     assert isinstance(loaded.transform(ARRAY), pd.DataFrame)
@@ -150,7 +156,9 @@ def test_metadata_requests_name_known_methods(saved):
 
 def test_thresholds_by_labels(tmp_path):
     y = np.where(np.arange(N) % 9 == 0, -1, 1)
-    model = MixtureOutlierDetector(1, threshold="f1", cv=3).fit(ARRAY, y)
+    model = MixtureOutlierDetector(
+        1, threshold="f1", cv=3, covariance_type="full", covariance_prior=1.0
+    ).fit(ARRAY, y)
     assert_same(round_trip(model, tmp_path), model)
 
 
@@ -158,7 +166,7 @@ def test_thresholds_by_labels(tmp_path):
     "params",
     [
         {"init": np.array([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])},
-        {"init": fitted(MixtureDensity(2))},
+        {"init": fitted(MixtureDensity(2, covariance_type="full", covariance_prior=1.0))},
         {"n_components": np.array([1, 2])},
         {"n_components": np.int32(2), "tol": np.float32(1e-3)},
         {"n_components": range(1, 4, 2)},
@@ -169,12 +177,20 @@ def test_parameters(params, tmp_path):
     table = np.nan_to_num(ARRAY).round()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what the fit may say
-        model = MixtureDensity(2, random_state=0).set_params(**params).fit(table)
+        model = (
+            MixtureDensity(
+                2, random_state=0, covariance_type="full", covariance_prior=1.0
+            )
+            .set_params(**params)
+            .fit(table)
+        )
     assert_same(round_trip(model, tmp_path), model)
 
 
 def test_values_of_many_kinds(tmp_path):
-    model = fitted(MixtureDensity())
+    model = fitted(
+        MixtureDensity(n_components=1, covariance_type="full", covariance_prior=1.0)
+    )
     model.extra_ = {
         1: [math.nan, math.inf, -math.inf, -0.0, 5e-324, 2**70],
         (1, "b"): {None: True},
@@ -212,7 +228,10 @@ def test_loaded_model_can_be_fitted_and_cloned(density, tmp_path):
 
 def test_unfitted_is_refused(tmp_path):
     with pytest.raises(NotFittedError, match="not fitted"):
-        save(MixtureDensity(), tmp_path / "model")
+        save(
+            MixtureDensity(n_components=1, covariance_type="full", covariance_prior=1.0),
+            tmp_path / "model",
+        )
     assert not list(tmp_path.iterdir())
 
 
@@ -231,16 +250,32 @@ def test_values_that_cannot_be_saved_are_named(tmp_path):
             save(model, tmp_path / "model")
         assert not list(tmp_path.iterdir())
 
-    model = MixtureDensity(random_state=np.random.RandomState(0)).fit(ARRAY)
+    model = MixtureDensity(
+        random_state=np.random.RandomState(0),
+        n_components=1,
+        covariance_type="full",
+        covariance_prior=1.0,
+    ).fit(ARRAY)
     check(model, r"random_state holds a RandomState.*set_params\(random_state=an int\)")
-    outer = MixtureDensity(random_state=0, init=model).fit(ARRAY)
+    outer = MixtureDensity(
+        random_state=0, init=model, covariance_type="full", covariance_prior=1.0
+    ).fit(ARRAY)
     check(outer, r"init\.random_state holds a RandomState")
     days = pd.Series(list(pd.date_range("2020-01-01", periods=3)) * 4, dtype=object)
-    model = MixtureDensity().fit(pd.DataFrame({"day": days}))
+    model = MixtureDensity(
+        n_components=1, covariance_type="full", covariance_prior=1.0
+    ).fit(pd.DataFrame({"day": days}))
     check(model, r"schema_\.categories\[0\]\[0\] holds a Timestamp")
-    model = MixtureDensity(categorical_features=pd.Index(["a"])).fit(FRAME[["a"]].round())
+    model = MixtureDensity(
+        categorical_features=pd.Index(["a"]),
+        n_components=1,
+        covariance_type="full",
+        covariance_prior=1.0,
+    ).fit(FRAME[["a"]].round())
     check(model, "categorical_features holds a Index")
-    model = MixtureDensity().fit(ARRAY)
+    model = MixtureDensity(
+        n_components=1, covariance_type="full", covariance_prior=1.0
+    ).fit(ARRAY)
     model.extra_ = {"a": np.zeros(1, dtype=[("x", "O")])}
     check(model, r"extra_\['a'\] holds a ndarray of type")
     model.extra_ = []
@@ -252,8 +287,11 @@ def test_values_that_cannot_be_saved_are_named(tmp_path):
 
 
 def test_half_fitted_is_refused(tmp_path):
-    model = fitted(MixtureDensity(2))
-    model.schema_ = fitted(MixtureDensity(), FRAME).schema_
+    model = fitted(MixtureDensity(2, covariance_type="full", covariance_prior=1.0))
+    model.schema_ = fitted(
+        MixtureDensity(n_components=1, covariance_type="full", covariance_prior=1.0),
+        FRAME,
+    ).schema_
     with pytest.raises(ValueError, match="do not fit together"):
         save(model, tmp_path / "model")
 
@@ -267,7 +305,12 @@ def test_failure_leaves_the_old_file(broken, density, tmp_path, monkeypatch):
         raise OSError("disk full")
 
     path = tmp_path / "model"
-    save(fitted(MixtureDensity()), path)
+    save(
+        fitted(
+            MixtureDensity(n_components=1, covariance_type="full", covariance_prior=1.0)
+        ),
+        path,
+    )
     before = path.read_bytes()
     monkeypatch.setattr(broken, fail)
     with pytest.raises(OSError, match="disk full"):
@@ -624,14 +667,21 @@ def test_learned_attributes_must_fit(estimator, name, value, tmp_path):
 
 def saved_bytes():
     with tempfile.TemporaryDirectory() as folder:
-        save(fitted(MixtureDensity(2), FRAME[["a", "b", "text"]]), f"{folder}/model")
+        save(
+            fitted(
+                MixtureDensity(2, covariance_type="full", covariance_prior=1.0),
+                FRAME[["a", "b", "text"]],
+            ),
+            f"{folder}/model",
+        )
         return Path(folder, "model").read_bytes()
 
 
 WHOLE = saved_bytes()
-EXPECTED = fitted(MixtureDensity(2), FRAME[["a", "b", "text"]]).score_samples(
-    FRAME[["a", "b", "text"]]
-)
+EXPECTED = fitted(
+    MixtureDensity(2, covariance_type="full", covariance_prior=1.0),
+    FRAME[["a", "b", "text"]],
+).score_samples(FRAME[["a", "b", "text"]])
 
 
 @settings(max_examples=300, deadline=None)
@@ -658,7 +708,7 @@ def test_damage_is_noticed_or_harmless(changes, end):
 
 def test_metadata(tmp_path):
     path = tmp_path / "model"
-    model = fitted(MixtureDensity(2))
+    model = fitted(MixtureDensity(2, covariance_type="full", covariance_prior=1.0))
     save(model, path)
     assert read_metadata(path) == {}
     kept = {"target": "y", "na": ["?", ""], "nested": {"rows": 3, "none": None}}

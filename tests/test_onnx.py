@@ -74,14 +74,18 @@ def test_classifiers_agree(load, covariance_type):
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_densities_agree(covariance_type):
     X = with_holes(load_wine().data)
-    model = MixtureDensity(3, covariance_type=covariance_type, random_state=0).fit(X)
+    model = MixtureDensity(
+        3, covariance_type=covariance_type, random_state=0, covariance_prior=1.0
+    ).fit(X)
     assert_agrees(model, X)
 
 
 @pytest.mark.parametrize("covariance_type", ["tied", "full", "subspace"])
 def test_rows_do_not_depend_on_blocks(covariance_type, monkeypatch):
     X = with_holes(load_iris().data)
-    model = MixtureDensity(2, covariance_type=covariance_type, random_state=0).fit(X)
+    model = MixtureDensity(
+        2, covariance_type=covariance_type, random_state=0, covariance_prior=1.0
+    ).fit(X)
     monkeypatch.setattr(densities, "_BLOCK", 200)
     for n_rows in (1, 2, 7, 150):
         assert_agrees(model, X[:n_rows])
@@ -138,13 +142,17 @@ def test_far_rows(covariance_type, dtype, far):
 def test_empty_and_constant_columns():
     X = with_holes(load_iris().data)
     table = np.column_stack([np.full(len(X), np.nan), X, np.full(len(X), 7.0)])
-    model = MixtureDensity(2, random_state=0).fit(table)
+    model = MixtureDensity(
+        2, random_state=0, covariance_type="full", covariance_prior=1.0
+    ).fit(table)
     table[:, 0] = 1.0
     assert_agrees(model, table)
 
 
 def test_no_rows():
-    model = MixtureDensity(2, random_state=0).fit(load_iris().data)
+    model = MixtureDensity(
+        2, random_state=0, covariance_type="full", covariance_prior=1.0
+    ).fit(load_iris().data)
     for result in run(to_onnx(model), X=np.empty((0, 4), dtype="float32")):
         assert len(result) == 0
 
@@ -198,7 +206,13 @@ def test_numbers_that_are_categories():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(size=100), rng.integers(3, size=(100, 2)) + 0.1])
     X[rng.random(X.shape) < 0.2] = np.nan
-    model = MixtureDensity(2, categorical_features=[1, 2], random_state=0).fit(X)
+    model = MixtureDensity(
+        2,
+        categorical_features=[1, 2],
+        random_state=0,
+        covariance_type="full",
+        covariance_prior=1.0,
+    ).fit(X)
     for dtype in ("float32", "float64"):
         _, _, log_density = run(to_onnx(model, dtype=dtype), X=X.astype(dtype))
         np.testing.assert_allclose(log_density, model.score_samples(X), rtol=1e-5)
@@ -206,7 +220,7 @@ def test_numbers_that_are_categories():
 
 def test_only_categories():
     X = np.array([["a", "x"], ["b", "y"], ["a", "y"], ["b", "x"], ["a", "x"]])
-    model = MixtureDensity(1).fit(X)
+    model = MixtureDensity(1, covariance_type="full", covariance_prior=1.0).fit(X)
     cells = {f"x{j}": X[:, j : j + 1].astype(object) for j in range(2)}
     _, _, log_density = run(to_onnx(model, dtype="float64"), **cells)
     np.testing.assert_allclose(log_density, model.score_samples(X))
@@ -215,9 +229,11 @@ def test_only_categories():
 def test_categories_that_have_no_type():
     X = np.array([[1, 0.5], ["a", 0.7], [1, 0.1], ["a", 0.2]], dtype=object)
     with pytest.raises(TypeError, match="column 0 are neither all strings nor all num"):
-        to_onnx(MixtureDensity(1).fit(X))
+        to_onnx(MixtureDensity(1, covariance_type="full", covariance_prior=1.0).fit(X))
     X = np.array([[2.0**24, 0.5], [2.0**24 + 1, 0.7], [2.0**24, 0.1]])
-    model = MixtureDensity(1, categorical_features=[0]).fit(X)
+    model = MixtureDensity(
+        1, categorical_features=[0], covariance_type="full", covariance_prior=1.0
+    ).fit(X)
     with pytest.raises(ValueError, match="column 0 are the same number in float32"):
         to_onnx(model)
     to_onnx(model, dtype="float64")
@@ -254,8 +270,12 @@ def test_other_estimators_are_refused(kind):
 
 def test_errors():
     with pytest.raises(ValueError, match="not fitted"):
-        to_onnx(MixtureDensity())
-    model = MixtureDensity().fit(load_iris().data)
+        to_onnx(
+            MixtureDensity(n_components=1, covariance_type="full", covariance_prior=1.0)
+        )
+    model = MixtureDensity(
+        n_components=1, covariance_type="full", covariance_prior=1.0
+    ).fit(load_iris().data)
     with pytest.raises(
         ValueError, match="dtype='float16' is not one of float32, float64"
     ):
@@ -263,7 +283,9 @@ def test_errors():
 
 
 def test_missing_package_is_named(monkeypatch):
-    model = MixtureDensity().fit(load_iris().data)
+    model = MixtureDensity(
+        n_components=1, covariance_type="full", covariance_prior=1.0
+    ).fit(load_iris().data)
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(ImportError, match=r"pip install 'hybridmix\[onnx\]'"):
         to_onnx(model)
@@ -286,7 +308,9 @@ def with_family(model, family):
 
 
 def test_families_without_export_are_named():
-    model = MixtureDensity(1).fit(load_iris().data)
+    model = MixtureDensity(1, covariance_type="full", covariance_prior=1.0).fit(
+        load_iris().data
+    )
     model.model_ = with_family(model.model_, Stranger())
     with pytest.raises(UnsupportedError, match="Stranger does not offer an export"):
         to_onnx(model)
@@ -294,7 +318,7 @@ def test_families_without_export_are_named():
 
 def test_product_names_the_family_that_has_no_export():
     frame, _ = mixed_frame()
-    model = MixtureDensity(1).fit(frame)
+    model = MixtureDensity(1, covariance_type="full", covariance_prior=1.0).fit(frame)
     _, categorical = model.model_.family.families
     model.model_ = with_family(model.model_, Product((Stranger(), categorical)))
     with pytest.raises(UnsupportedError, match="Stranger does not offer"):
@@ -303,7 +327,9 @@ def test_product_names_the_family_that_has_no_export():
 
 def test_families_inherit_the_export_of_their_base():
     X = with_holes(load_iris().data)
-    model = MixtureDensity(2, covariance_type="diag", random_state=0).fit(X)
+    model = MixtureDensity(
+        2, covariance_type="diag", random_state=0, covariance_prior=1.0
+    ).fit(X)
     model.model_ = with_family(model.model_, Relative(model.model_.family.prior))
     assert_agrees(model, X)
 
@@ -319,7 +345,7 @@ def test_families_register_their_own_export():
         return graph.op("Mul", total, 0.0)
 
     X = load_iris().data
-    model = MixtureDensity(1).fit(X)
+    model = MixtureDensity(1, covariance_type="full", covariance_prior=1.0).fit(X)
     model.model_ = with_family(model.model_, Laplace())
     _, _, log_density = run(to_onnx(model, dtype="float64"), X=X)
     np.testing.assert_array_equal(log_density, 0.0)

@@ -112,17 +112,23 @@ def test_models_that_do_not_fit_into_memory_are_refused(monkeypatch):
     monkeypatch.setattr(memory, "physical_memory", lambda: 4e6)
     message = "covariance_type='full' needs about .*'diag', or 'subspace'"
     with pytest.raises(ValueError, match=message):
-        MixtureDensity().fit(X)
+        MixtureDensity(n_components=1, covariance_type="full", covariance_prior=1.0).fit(
+            X
+        )
     with pytest.raises(ValueError, match=message):
         HybridMixtureClassifier().fit(X, np.arange(20) % 2)
     for covariance_type in ("diag", "subspace"):
-        MixtureDensity(covariance_type=covariance_type).fit(X)
+        MixtureDensity(
+            covariance_type=covariance_type, n_components=1, covariance_prior=1.0
+        ).fit(X)
 
 
 def test_components_that_are_not_whole_numbers_are_refused(iris):
     for n_components in ([1.9, 2.2], "12", [True], [], 0, None, np.array([2.5])):
         with pytest.raises(ValueError, match=r"n_components=.*whole number"):
-            MixtureDensity(n_components).fit(iris[0])
+            MixtureDensity(
+                n_components, covariance_type="full", covariance_prior=1.0
+            ).fit(iris[0])
 
 
 def test_scores_that_are_nan_come_last(iris):
@@ -189,7 +195,9 @@ def test_reseeded_components_differ():
     rng = np.random.default_rng(0)
     points = np.repeat(rng.normal(size=(3, 2)) * 5.0, 60, axis=0)
     X = np.vstack([points, rng.normal(size=(60, 2))])
-    model = MixtureDensity(6, covariance_prior=0.0, random_state=0)
+    model = MixtureDensity(
+        6, covariance_prior=0.0, random_state=0, covariance_type="full"
+    )
     with pytest.warns(ConvergenceWarning, match="started anew"):
         model.fit(X)
     distances = np.linalg.norm(model.means_[:, None] - model.means_, axis=2)
@@ -206,17 +214,25 @@ def test_folds_are_like_the_model_that_goes_on(iris):
 
 
 def test_a_start_has_the_covariances_it_was_fitted_with(iris):
-    start = MixtureDensity(2, random_state=0).fit(iris[0])
+    start = MixtureDensity(
+        2, random_state=0, covariance_type="full", covariance_prior=1.0
+    ).fit(iris[0])
     start.set_params(covariance_type="diag")
     with pytest.raises(ValueError, match="another covariance_type"):
-        MixtureDensity(2, covariance_type="diag", init=start).fit(iris[0])
+        MixtureDensity(2, covariance_type="diag", init=start, covariance_prior=1.0).fit(
+            iris[0]
+        )
     assert start.marginal([0, 1]).covariances_.shape == (2, 2, 2)
 
 
 def test_labelled_thresholds_with_a_fitted_start(iris):
     y = np.where(np.arange(150) % 10, 1, -1)
-    start = MixtureDensity().fit(iris[0])
-    MixtureOutlierDetector(1, init=start, threshold="f1", cv=3).fit(iris[0], y)
+    start = MixtureDensity(
+        n_components=1, covariance_type="full", covariance_prior=1.0
+    ).fit(iris[0])
+    MixtureOutlierDetector(
+        1, init=start, threshold="f1", cv=3, covariance_type="full", covariance_prior=1.0
+    ).fit(iris[0], y)
 
 
 @registered(name="tests.Favourite")

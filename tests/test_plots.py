@@ -207,7 +207,11 @@ def test_regions_are_those_of_calibrated_probabilities():
 def test_ellipses_are_those_of_the_exact_marginals(covariance_type):
     X, _ = load_iris(return_X_y=True)
     density = MixtureDensity(
-        2, covariance_type=covariance_type, n_factors=2, random_state=0
+        2,
+        covariance_type=covariance_type,
+        n_factors=2,
+        random_state=0,
+        covariance_prior=1.0,
     ).fit(X)
     means, covariances = Marginal.of(density, [3, 1]).moments()
     assert covariances.shape == (2, 2, 2)
@@ -280,7 +284,9 @@ def test_pairs_of_columns(mixed):
 
 def test_pairs_of_columns_of_a_density():
     X, _ = load_iris(return_X_y=True)
-    density = MixtureDensity(2, random_state=0).fit(X)
+    density = MixtureDensity(
+        2, random_state=0, covariance_type="full", covariance_prior=1.0
+    ).fit(X)
     display = PairwiseMarginalsDisplay.from_estimator(density, X)
     assert display.axes_.shape == (4, 4)
     x = display.variables[1].points
@@ -338,12 +344,22 @@ def test_estimators_that_cannot_be_drawn_are_named():
     with pytest.raises(TypeError, match="LogisticRegression"):
         PairwiseMarginalsDisplay.from_estimator(LogisticRegression(), X, y)
     with pytest.raises(TypeError, match="PairwiseMarginalsDisplay draws"):
-        DecisionRegionsDisplay.from_estimator(MixtureDensity().fit(X), X)
+        DecisionRegionsDisplay.from_estimator(
+            MixtureDensity(
+                n_components=1, covariance_type="full", covariance_prior=1.0
+            ).fit(X),
+            X,
+        )
     with pytest.raises(TypeError, match="how typical"):
         OutlierScoresDisplay.from_estimator(LogisticRegression(), X)
     words = load_iris().target_names[y][:, None]
     with pytest.raises(ValueError, match="name a column"):
-        ClassDensitiesDisplay.from_estimator(MixtureDensity().fit(words), words)
+        ClassDensitiesDisplay.from_estimator(
+            MixtureDensity(
+                n_components=1, covariance_type="full", covariance_prior=1.0
+            ).fit(words),
+            words,
+        )
 
 
 def test_a_constant_column_and_a_single_class():
@@ -428,7 +444,9 @@ def test_outlier_scores(container):
     X[0, 0] = 40.0
     X[1, 1] = np.nan
     X = container(X)
-    detector = MixtureOutlierDetector(1, contamination=0.1).fit(X)
+    detector = MixtureOutlierDetector(
+        1, contamination=0.1, covariance_type="full", covariance_prior=1.0
+    ).fit(X)
     display = OutlierScoresDisplay.from_estimator(detector, X)
     assert display.threshold == detector.offset_
     np.testing.assert_array_equal(display.scores, detector.score_samples(X))

@@ -22,9 +22,15 @@ from hybridmix.models.mixture import Mixture
 from hybridmix.solvers import ExpectationMaximisation, LimitedMemoryBFGS
 
 MODELS = {
-    "density": lambda: MixtureDensity(2, random_state=0),
-    "imputer": lambda: MixtureImputer(2, n_draws=2, random_state=0),
-    "detector": lambda: MixtureOutlierDetector(2, random_state=0),
+    "density": lambda: MixtureDensity(
+        2, random_state=0, covariance_type="full", covariance_prior=1.0
+    ),
+    "imputer": lambda: MixtureImputer(
+        2, n_draws=2, random_state=0, covariance_type="full", covariance_prior=1.0
+    ),
+    "detector": lambda: MixtureOutlierDetector(
+        2, random_state=0, covariance_type="full", covariance_prior=1.0
+    ),
     "classifier": lambda: HybridMixtureClassifier(n_steps=3, random_state=0),
     "search": lambda: HybridMixtureClassifierCV(
         HybridMixtureClassifier(n_steps=2),
@@ -118,7 +124,15 @@ OPTIONS = [
     (FITTED_DIRECTLY, {"categorical_features": ["absent"]}, "absent"),
     (FITTED_DIRECTLY, {"init": "nonsense"}, "init"),
     (FITTED_DIRECTLY, {"init": np.zeros((2, 9))}, "init"),
-    (FITTED_DIRECTLY, {"init": MixtureDensity()}, "not fitted"),
+    (
+        FITTED_DIRECTLY,
+        {
+            "init": MixtureDensity(
+                n_components=1, covariance_type="full", covariance_prior=1.0
+            )
+        },
+        "not fitted",
+    ),
     (FITTED_DIRECTLY, {"n_init": 0}, "n_init"),
     (FITTED_DIRECTLY, {"max_iter": 0}, "max_iter"),
     (FITTED_DIRECTLY, {"tol": -1.0}, "tol"),
@@ -151,7 +165,15 @@ OPTIONS = [
         },
         "refine_subspace",
     ),
-    (["search"], {"estimator": MixtureDensity()}, "HybridMixtureClassifier"),
+    (
+        ["search"],
+        {
+            "estimator": MixtureDensity(
+                n_components=1, covariance_type="full", covariance_prior=1.0
+            )
+        },
+        "HybridMixtureClassifier",
+    ),
     (["search"], {"covariance_type": []}, "covariance_type"),
     (["search"], {"covariance_type": ["nonsense"]}, "covariance_type"),
     (["search"], {"n_components": [0]}, "n_components"),
@@ -352,7 +374,9 @@ def test_a_second_fit_leaves_nothing_of_the_first(kind):
 def test_changed_options_do_not_matter_before_the_next_fit():
     X, y = first_table()
     for covariance_type in ("full", "tied", "diag", "spherical", "subspace"):
-        density = MixtureDensity(2, covariance_type=covariance_type, random_state=0)
+        density = MixtureDensity(
+            2, covariance_type=covariance_type, random_state=0, covariance_prior=1.0
+        )
         expected = density.fit(X).marginal(["q", "kind"])
         for other in ("tied", "diag"):
             density.set_params(covariance_type=other)

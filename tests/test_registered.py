@@ -101,7 +101,12 @@ def test_files_do_not_import_what_they_name(tmp_path, monkeypatch):
     (tmp_path / "evil.py").write_text("raise SystemExit('imported')")
     monkeypatch.syspath_prepend(tmp_path)
     path = tmp_path / "model"
-    save(MixtureDensity().fit(X), path)
+    save(
+        MixtureDensity(n_components=1, covariance_type="full", covariance_prior=1.0).fit(
+            X
+        ),
+        path,
+    )
     for name in ("evil.Family", "evil", "hybridmix.cli.Model"):
         set_value(path, (*MODEL[:-1], "class"), name)
         refused(path, "is unknown")
@@ -231,8 +236,13 @@ def test_half_searched_is_refused(tmp_path):
 
 def test_nested_estimators_are_checked(tmp_path):
     path = tmp_path / "model"
-    start = MixtureDensity(1).fit(X)
-    save(MixtureDensity(1, init=start).fit(X), path)
+    start = MixtureDensity(1, covariance_type="full", covariance_prior=1.0).fit(X)
+    save(
+        MixtureDensity(1, init=start, covariance_type="full", covariance_prior=1.0).fit(
+            X
+        ),
+        path,
+    )
     learned = ("estimator", "params", "init", "estimator", "learned")
     assert "model_" in at(manifest_of(path)["model"], learned)
     set_value(path, (*learned, "n_features_in_"), 3)

@@ -221,7 +221,9 @@ def test_parts_agree_about_held_out_rows(written):
 
 def test_components_that_overlap():
     X = np.random.default_rng(0).normal(size=(200, 1))
-    density = MixtureDensity(4, random_state=0).fit(X)
+    density = MixtureDensity(
+        4, random_state=0, covariance_type="full", covariance_prior=1.0
+    ).fit(X)
     page = check(report(density, X).html, WITHOUT_CLASSES)
     # Many rows are as typical as can be, but some of them are denser.
     assert np.mean(density.typicality(X) > -1e-6) > 0.2
@@ -336,9 +338,22 @@ class MixtureOfTheirOwn(MixtureDensity):
 @pytest.mark.parametrize(
     ("model", "purpose"),
     [
-        (MixtureDensity([1, 2], random_state=0), "models the density of the rows"),
-        (MixtureImputer(1), "fills the holes of a table"),
-        (MixtureOutlierDetector(1, contamination=0.1), "flags rows"),
+        (
+            MixtureDensity(
+                [1, 2], random_state=0, covariance_type="full", covariance_prior=1.0
+            ),
+            "models the density of the rows",
+        ),
+        (
+            MixtureImputer(1, covariance_type="full", covariance_prior=1.0),
+            "fills the holes of a table",
+        ),
+        (
+            MixtureOutlierDetector(
+                1, contamination=0.1, covariance_type="full", covariance_prior=1.0
+            ),
+            "flags rows",
+        ),
         (MixtureOfTheirOwn(1), "does what nobody has thought of yet."),
     ],
     ids=lambda part: part if isinstance(part, str) else type(part).__name__,
@@ -408,7 +423,11 @@ def test_loaded_models_have_the_same_report(fitted, written, tmp_path):
 
 def test_marginals_have_no_traces(fitted):
     X = fitted[1]
-    marginal = MixtureDensity(2, random_state=0).fit(X).marginal(["alcohol", "ash"])
+    marginal = (
+        MixtureDensity(2, random_state=0, covariance_type="full", covariance_prior=1.0)
+        .fit(X)
+        .marginal(["alcohol", "ash"])
+    )
     page = check(report(marginal, X[["alcohol", "ash"]]).html, WITHOUT_CLASSES)
     assert "no traces" in page.text["training"]
 
@@ -598,7 +617,9 @@ def test_wrong_use(fitted):
         report(model, X, y[:-1])
     with pytest.raises(ValueError, match="random_state=4294967295 is not valid"):
         report(model, X, y, random_state=2**32 - 1)
-    density = MixtureDensity().fit(np.eye(3))
+    density = MixtureDensity(
+        n_components=1, covariance_type="full", covariance_prior=1.0
+    ).fit(np.eye(3))
     with pytest.raises(TypeError, match="Sparse data was passed"):
         report(density, csr_array(np.eye(3)))
 

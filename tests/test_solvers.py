@@ -135,7 +135,8 @@ def test_threads_do_not_change_a_single_bit():
 def test_n_jobs_does_not_change_the_model(n_jobs):
     X = np.random.default_rng(0).normal(size=(60_000, 5))
     X[::3, 2] = np.nan
-    options = {"n_components": 3, "max_iter": 3, "tol": 1.0, "random_state": 0}
+    options = {"n_components": 3, "covariance_type": "full", "max_iter": 3}
+    options |= {"tol": 1.0, "random_state": 0}
     one = MixtureDensity(**options, n_jobs=1).fit(X)
     other = MixtureDensity(**options, n_jobs=n_jobs).fit(X)
     np.testing.assert_array_equal(one.means_, other.means_)
@@ -175,15 +176,26 @@ def test_restarts_keep_the_best():
     rng = np.random.default_rng(3)
     centres = rng.normal(size=(12, 2)) * 4
     X = (centres[:, None] + rng.normal(size=(12, 30, 2))).reshape(-1, 2)
-    few = MixtureDensity(12, init="k-means++", random_state=0).fit(X)
-    many = MixtureDensity(12, init="k-means++", n_init=8, random_state=0).fit(X)
+    few = MixtureDensity(
+        12, init="k-means++", random_state=0, covariance_type="full", covariance_prior=1.0
+    ).fit(X)
+    many = MixtureDensity(
+        12,
+        init="k-means++",
+        n_init=8,
+        random_state=0,
+        covariance_type="full",
+        covariance_prior=1.0,
+    ).fit(X)
     assert many.trace_[-1] >= few.trace_[-1]
 
 
 def test_collapsed_components_are_started_anew_with_advice():
     rng = np.random.default_rng(0)
     X = np.vstack([rng.normal(size=(200, 2)), np.full((30, 2), 9.0)])
-    model = MixtureDensity(2, covariance_prior=0.0, random_state=0)
+    model = MixtureDensity(
+        2, covariance_prior=0.0, random_state=0, covariance_type="full"
+    )
     with pytest.warns(Warning, match=r"collapsed.*fewer components"):
         model.fit(X)
     assert np.isfinite(model.score_samples(X)).all()
@@ -202,7 +214,9 @@ def test_interrupt_keeps_the_best_model_so_far(monkeypatch):
 
     maximised = Mixture.maximised
     monkeypatch.setattr(Mixture, "maximised", interrupted)
-    model = MixtureDensity(3, tol=0.0, n_init=5, random_state=0)
+    model = MixtureDensity(
+        3, tol=0.0, n_init=5, random_state=0, covariance_type="full", covariance_prior=1.0
+    )
     with pytest.warns(Warning, match="best model so far is kept"):
         model.fit(X)
     assert model.n_iter_ == 2
@@ -225,7 +239,15 @@ def test_a_real_interrupt_during_threaded_work(monkeypatch):
 
     maximised = Mixture.maximised
     monkeypatch.setattr(Mixture, "maximised", timed)
-    model = MixtureDensity(8, tol=0.0, max_iter=2000, n_jobs=2, random_state=0)
+    model = MixtureDensity(
+        8,
+        tol=0.0,
+        max_iter=2000,
+        n_jobs=2,
+        random_state=0,
+        covariance_type="full",
+        covariance_prior=1.0,
+    )
     with pytest.warns(Warning, match="best model so far is kept"):
         model.fit(X)
     signal.setitimer(signal.ITIMER_REAL, 0.0)
@@ -248,24 +270,39 @@ def test_interrupt_between_starts_keeps_what_there_is(monkeypatch, n_components)
     monkeypatch.setattr("hybridmix.training.classes.start_mixture", interrupted)
     n_init = 3 if n_components == 2 else 1
     with pytest.warns(Warning, match="best model so far is kept"):
-        model = MixtureDensity(n_components, n_init=n_init, random_state=0).fit(X)
+        model = MixtureDensity(
+            n_components,
+            n_init=n_init,
+            random_state=0,
+            covariance_type="full",
+            covariance_prior=1.0,
+        ).fit(X)
     assert model.n_components_ == 2
     calls = 1
     with pytest.raises(KeyboardInterrupt):
-        MixtureDensity(2).fit(X)
+        MixtureDensity(2, covariance_type="full", covariance_prior=1.0).fit(X)
 
 
 def test_not_converged_warns_with_advice():
     X = np.random.default_rng(0).normal(size=(300, 3))
     with pytest.warns(Warning, match="max_iter=2"):
-        model = MixtureDensity(4, max_iter=2, tol=0.0, random_state=0).fit(X)
+        model = MixtureDensity(
+            4,
+            max_iter=2,
+            tol=0.0,
+            random_state=0,
+            covariance_type="full",
+            covariance_prior=1.0,
+        ).fit(X)
     assert not model.converged_
     assert model.n_iter_ == 2
 
 
 def test_verbose_prints_progress(capsys):
     X = np.random.default_rng(0).normal(size=(50, 2))
-    MixtureDensity(2, verbose=1, random_state=0).fit(X)
+    MixtureDensity(
+        2, verbose=1, random_state=0, covariance_type="full", covariance_prior=1.0
+    ).fit(X)
     assert "mean value" in capsys.readouterr().out
 
 
@@ -273,14 +310,20 @@ def test_start_from_centres_and_from_a_fitted_model():
     rng = np.random.default_rng(0)
     X = np.vstack([rng.normal(0, 1, (100, 2)), rng.normal(6, 1, (100, 2))]) * [1.0, 50.0]
     X[::7, 0] = np.nan
-    first = MixtureDensity(2, init=[[0.0, 0.0], [6.0, 300.0]]).fit(X)
+    first = MixtureDensity(
+        2, init=[[0.0, 0.0], [6.0, 300.0]], covariance_type="full", covariance_prior=1.0
+    ).fit(X)
     assert first.means_[0, 1] < first.means_[1, 1]
-    again = MixtureDensity(2, init=first, max_iter=5).fit(X[20:])
+    again = MixtureDensity(
+        2, init=first, max_iter=5, covariance_type="full", covariance_prior=1.0
+    ).fit(X[20:])
     np.testing.assert_allclose(again.means_, first.means_, rtol=0.3, atol=1.0)
     with pytest.raises(ValueError, match=r"\(n_components, n_features\) = \(2, 2\)"):
-        MixtureDensity(2, init=[[0.0]]).fit(X)
+        MixtureDensity(2, init=[[0.0]], covariance_type="full", covariance_prior=1.0).fit(
+            X
+        )
     with pytest.raises(ValueError, match="other columns"):
-        MixtureDensity(2, init=first, covariance_type="diag").fit(X)
+        MixtureDensity(2, init=first, covariance_type="diag", covariance_prior=1.0).fit(X)
 
 
 def test_starts_tolerate_holes_and_categories():

@@ -204,9 +204,13 @@ def test_complete_rows_are_a_full_covariance_model_of_the_factors():
     t = rng.normal(size=(300, 2)) @ np.array([[2.0, 0.3], [0.0, 1.0]])
     basis = np.linalg.qr(rng.normal(size=(40, 2)))[0]
     X = t @ basis.T + 1e-3 * rng.normal(size=(300, 40))
-    subspace = MixtureDensity(covariance_type="subspace", n_factors=2, covariance_prior=0)
+    subspace = MixtureDensity(
+        covariance_type="subspace", n_factors=2, covariance_prior=0, n_components=1
+    )
     basis = np.linalg.qr(subspace.fit(X).loading_)[0]
-    full = MixtureDensity(covariance_prior=0).fit(X @ basis)
+    full = MixtureDensity(covariance_prior=0, n_components=1, covariance_type="full").fit(
+        X @ basis
+    )
     inside = subspace.score_samples(X) - full.score_samples(X @ basis)
     # What remains is the density of the noise, which does not depend on the component.
     outside = -0.5 * np.square(X - X.mean(0) - (X - X.mean(0)) @ basis @ basis.T).sum(1)
@@ -217,7 +221,9 @@ def test_complete_rows_are_a_full_covariance_model_of_the_factors():
 def test_attributes_describe_the_density_in_the_units_of_the_table():
     X, _ = factor_rows(300, d=6, q=2)
     X = 50.0 * X + 7.0
-    model = MixtureDensity(2, covariance_type="subspace", n_factors=2, random_state=0)
+    model = MixtureDensity(
+        2, covariance_type="subspace", n_factors=2, random_state=0, covariance_prior=1.0
+    )
     model.fit(X)
     assert model.loading_.shape == (6, 2)
     assert model.covariances_.shape == (2, 2, 2)
@@ -341,7 +347,12 @@ def test_nearly_noiseless_and_redundant_columns():
     t = rng.normal(size=(200, 2))
     X = np.hstack([t, t, t @ rng.normal(size=(2, 4)), np.ones((200, 2))])
     for n_factors in (1, 2, 5, 10):
-        model = MixtureDensity(covariance_type="subspace", n_factors=n_factors).fit(X)
+        model = MixtureDensity(
+            covariance_type="subspace",
+            n_factors=n_factors,
+            n_components=1,
+            covariance_prior=1.0,
+        ).fit(X)
         assert np.isfinite(model.score_samples(X)).all()
         assert np.isfinite(model.score_samples(holes_in(X, 0.5))).all()
         assert model.noise_variances_.min() > 0.0
@@ -392,7 +403,9 @@ def test_single_labels_borrow_the_spread_of_unlabelled_rows():
 
 
 def test_constant_tables_of_many_columns():
-    model = MixtureDensity(covariance_type="subspace", n_factors=2)
+    model = MixtureDensity(
+        covariance_type="subspace", n_factors=2, n_components=1, covariance_prior=1.0
+    )
     model.fit(np.ones((700, 600)))
     assert np.isfinite(model.score_samples(np.ones((2, 600)))).all()
 
@@ -400,7 +413,9 @@ def test_constant_tables_of_many_columns():
 def test_imputation_by_factors_beats_means():
     X, _ = factor_rows(400)
     holes = holes_in(X, 0.3)
-    imputer = MixtureImputer(1, covariance_type="subspace", random_state=0)
+    imputer = MixtureImputer(
+        1, covariance_type="subspace", random_state=0, covariance_prior=1.0
+    )
     filled = imputer.fit_transform(holes)
     hole = np.isnan(holes)
     np.testing.assert_array_equal(filled[~hole], X[~hole])
@@ -428,7 +443,9 @@ def test_outliers_that_leave_the_subspace():
     X, _ = factor_rows(400)
     rng = np.random.default_rng(1)
     outliers = rng.normal(size=(20, 30)) * X.std(axis=0)
-    detector = MixtureOutlierDetector(1, covariance_type="subspace", random_state=0)
+    detector = MixtureOutlierDetector(
+        1, covariance_type="subspace", random_state=0, covariance_prior=1.0
+    )
     detector.fit(X)
     assert (detector.predict(outliers) == -1).all()
     assert (detector.predict(holes_in(outliers, 0.3)) == -1).mean() > 0.9
@@ -498,4 +515,6 @@ def test_impossible_numbers_of_factors_are_refused(n_factors):
 
 def test_unknown_noise_is_refused():
     with pytest.raises(ValueError, match="noise='loud' is not one of common, columns"):
-        MixtureDensity(noise="loud").fit(np.eye(3))
+        MixtureDensity(
+            noise="loud", n_components=1, covariance_type="full", covariance_prior=1.0
+        ).fit(np.eye(3))

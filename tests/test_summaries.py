@@ -247,13 +247,21 @@ def test_other_spellings_are_other_categories():
 @pytest.mark.parametrize("as_frame", [pd.DataFrame, pl.DataFrame])
 def test_categories_that_arrive_as_numbers_are_filled_as_numbers(as_frame):
     text = {"k": ["1", "2", "3"] * 10, "a": np.arange(30.0) % 3}
-    model = MixtureImputer(2, random_state=0).fit(as_frame(text))
+    model = MixtureImputer(
+        2, random_state=0, covariance_type="full", covariance_prior=1.0
+    ).fit(as_frame(text))
     filled = model.transform(as_frame(text | {"k": [1.0, None, 3.0] * 10}))["k"].to_list()
     assert filled[0::3] == [1.0] * 10
     assert filled[2::3] == [3.0] * 10
     assert set(filled) <= {1.0, 2.0, 3.0}
     whole = {"k": [1, 2, 3] * 10, "a": np.arange(30.0) % 3}
-    model = MixtureImputer(2, categorical_features=["k"], random_state=0)
+    model = MixtureImputer(
+        2,
+        categorical_features=["k"],
+        random_state=0,
+        covariance_type="full",
+        covariance_prior=1.0,
+    )
     model.fit(as_frame(whole))
     filled = model.transform(as_frame(whole | {"k": ["1", None, "3"] * 10}))["k"]
     assert filled.to_list()[0::3] == ["1"] * 10

@@ -42,15 +42,19 @@ CATEGORICAL = (*FACTORS, 1, *RECORD, "log_probabilities")
 def models():
     density = {"random_state": 0, "tol": 1e-2}
     return {
-        "full": MixtureDensity(2, **density).fit(FRAME),
+        "full": MixtureDensity(2, covariance_type="full", **density).fit(FRAME),
         "tied": MixtureDensity(2, covariance_type="tied", **density).fit(FRAME),
         "diag": MixtureDensity(2, covariance_type="diag", **density).fit(X),
         "subspace": MixtureDensity(
             2, covariance_type="subspace", n_factors=2, **density
         ).fit(X),
         "classifier": HybridMixtureClassifier(n_steps=3, random_state=0).fit(FRAME, Y),
-        "detector": MixtureOutlierDetector(1).fit(X),
-        "imputer": MixtureImputer(1, n_draws=1).fit(X),
+        "detector": MixtureOutlierDetector(
+            1, covariance_type="full", covariance_prior=1.0
+        ).fit(X),
+        "imputer": MixtureImputer(
+            1, n_draws=1, covariance_type="full", covariance_prior=1.0
+        ).fit(X),
         "search": HybridMixtureClassifierCV(
             HybridMixtureClassifier(n_steps=3),
             n_components=[1],
@@ -294,7 +298,13 @@ def test_ill_conditioned_covariances_are_no_tampering(tmp_path):
     base = rng.normal(size=(200, 6))
     noise = np.logspace(-2, -12, 6) * rng.normal(size=(200, 6))
     table = np.hstack([base, base + noise])
-    model = MixtureDensity(2, variance_floor=1e-12, covariance_prior=0, random_state=0)
+    model = MixtureDensity(
+        2,
+        variance_floor=1e-12,
+        covariance_prior=0,
+        random_state=0,
+        covariance_type="full",
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(table)

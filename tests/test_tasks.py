@@ -54,7 +54,15 @@ def text_of(written, anchor):
 def test_tasks_of_models():
     for model in (HybridMixtureClassifier(), HybridMixtureClassifierCV()):
         assert isinstance(task_of(model), Classify)
-    for model in (MixtureDensity(), MixtureImputer(), MixtureOutlierDetector()):
+    for model in (
+        MixtureDensity(n_components=1, covariance_type="full", covariance_prior=1.0),
+        MixtureImputer(
+            n_components=(1, 2, 4, 8), covariance_type="full", covariance_prior=1.0
+        ),
+        MixtureOutlierDetector(
+            n_components=(1, 2, 4, 8), covariance_type="full", covariance_prior=1.0
+        ),
+    ):
         assert isinstance(task_of(model), Describe)
     for task in (Classify(), Describe()):
         names = [metric.name for metric in task.metrics]
@@ -160,7 +168,9 @@ def test_large_tables_are_judged_by_a_sample():
 
 def test_densities_are_scored_as_well(wine):
     X = wine[0]
-    density = MixtureDensity(2, random_state=0).fit(X[:100])
+    density = MixtureDensity(
+        2, random_state=0, covariance_type="full", covariance_prior=1.0
+    ).fit(X[:100])
     found = findings(density, X[100:], baselines=True)
     assert found.fitted.ours.mean("mean log density") == pytest.approx(
         density.score(X[100:])
@@ -171,8 +181,12 @@ def test_densities_are_scored_as_well(wine):
     assert "The model as fitted, on 78 rows it has not seen" in text_of(
         written, "quality"
     )
-    imputer = MixtureImputer(1, n_draws=2, random_state=0).fit(X[:100])
-    detector = MixtureOutlierDetector(1, contamination=0.1).fit(X[:100])
+    imputer = MixtureImputer(
+        1, n_draws=2, random_state=0, covariance_type="full", covariance_prior=1.0
+    ).fit(X[:100])
+    detector = MixtureOutlierDetector(
+        1, contamination=0.1, covariance_type="full", covariance_prior=1.0
+    ).fit(X[:100])
     for model in (imputer, detector):
         trial = findings(model, X[:100]).retrained
         assert np.isfinite(trial.ours.mean("mean log density"))
@@ -181,10 +195,12 @@ def test_densities_are_scored_as_well(wine):
 
 def test_few_rows_or_values_have_no_scores(wine):
     X = wine[0].copy()
-    density = MixtureDensity(1).fit(X)
+    density = MixtureDensity(1, covariance_type="full", covariance_prior=1.0).fit(X)
     assert "there are 5 rows" in findings(density, X[:5]).obstacle
     X.iloc[4:, 2] = np.nan
-    found = findings(MixtureDensity(1).fit(X), X)
+    found = findings(
+        MixtureDensity(1, covariance_type="full", covariance_prior=1.0).fit(X), X
+    )
     assert f"column '{X.columns[2]}' has 4" in found.obstacle
 
 

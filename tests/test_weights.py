@@ -100,7 +100,9 @@ def test_classes_of_negligible_weight_are_refused():
     with pytest.raises(ValueError, match=r"class 1 has no row .* 1e-30 of the largest"):
         HybridMixtureClassifier().fit(X, y, sample_weight=weights)
     anomalies = np.where(np.arange(len(X)) % 5, 1, -1)
-    detector = MixtureOutlierDetector(1, threshold="f1", cv=2)
+    detector = MixtureOutlierDetector(
+        1, threshold="f1", cv=2, covariance_type="full", covariance_prior=1.0
+    )
     with pytest.raises(ValueError, match="needs some of both"):
         detector.fit(X, anomalies, sample_weight=np.where(anomalies == 1, 1e300, 1.0))
 
@@ -108,7 +110,9 @@ def test_classes_of_negligible_weight_are_refused():
 def test_thresholds_and_searches_with_huge_weights():
     X, y = table()
     anomalies = np.where(np.arange(len(X)) % 5, 1, -1)
-    detector = MixtureOutlierDetector(1, threshold="f1", cv=2)
+    detector = MixtureOutlierDetector(
+        1, threshold="f1", cv=2, covariance_type="full", covariance_prior=1.0
+    )
     sizes = np.full(len(X), 1e12 / len(X)), np.full(len(X), 1e300)
     offsets = [detector.fit(X, anomalies, size).offset_ for size in sizes]
     assert offsets[0] == pytest.approx(offsets[1])
@@ -193,7 +197,15 @@ REFUSED_BY_CLASSIFIERS = [
 @pytest.mark.parametrize("options", REFUSED, ids=lambda options: str(options)[:40])
 def test_options_out_of_range_are_refused(options):
     X, _ = table()
-    for model in (MixtureDensity(), MixtureImputer(), MixtureOutlierDetector()):
+    for model in (
+        MixtureDensity(n_components=1, covariance_type="full", covariance_prior=1.0),
+        MixtureImputer(
+            n_components=(1, 2, 4, 8), covariance_type="full", covariance_prior=1.0
+        ),
+        MixtureOutlierDetector(
+            n_components=(1, 2, 4, 8), covariance_type="full", covariance_prior=1.0
+        ),
+    ):
         with pytest.raises(ValueError, match=f"{next(iter(options))}=.* must be"):
             model.set_params(**options).fit(X)
 

@@ -20,7 +20,12 @@ def write(path):
 
 
 def save_model(path):
-    save(MixtureDensity().fit(np.eye(3)), path)
+    save(
+        MixtureDensity(n_components=1, covariance_type="full", covariance_prior=1.0).fit(
+            np.eye(3)
+        ),
+        path,
+    )
 
 
 def save_report(path):

@@ -16,9 +16,9 @@ from hybridmix.cli.interrupts import stop_if_interrupted
 from hybridmix.cli.labels import training_labels
 from hybridmix.cli.models import Model, as_frame, numbers_of
 from hybridmix.cli.tables import CHUNK_ROWS, InputError, Table
+from hybridmix.data.cells import number_of
+from hybridmix.training.budget import check_effort
 
-# Numbers of components that BIC chooses from when there are no labels.
-COMPONENTS = (1, 2, 4, 8)
 # Columns that are left out and named one by one.
 _NAMED = 8
 
@@ -144,9 +144,12 @@ class Options:
     tune: bool = False
     seed: int = 0
     jobs: int | None = None
+    effort: str | float | None = None
 
     def classifier(self) -> Any:
         """Return a classifier, or a search for one."""
+        if self.effort is not None:
+            raise InputError("--effort is for models without --target; use --tune.")
         given = {
             "objective": self.objective,
             "tradeoff": self.tradeoff,
@@ -188,12 +191,13 @@ class Options:
         for option, value in unused.items():
             if value is not None:
                 raise InputError(f"{option} is for classifiers: add --target NAME.")
-        given = {"covariance_type": self.covariance, "n_jobs": self.jobs}
-        return kind(
-            _number_or_range(self.components or COMPONENTS),
-            random_state=self.seed,
-            **_without_none(given),
-        )
+        given = {
+            "n_components": _number_or_range(self.components),
+            "covariance_type": self.covariance,
+            "effort": self.effort,
+            "n_jobs": self.jobs,
+        }
+        return kind(random_state=self.seed, **_without_none(given))
 
 
 def fit(estimator: Any, training: Training, console: Console) -> Any:
@@ -254,6 +258,19 @@ def parse_components(text: str | None) -> tuple[int, ...] | None:
             f"--components {text}: give a number, or several to choose from (1,2,4)."
         )
     return numbers
+
+
+def parse_effort(text: str | None) -> str | float | None:
+    """Return an effort: a word or a number of seconds."""
+    if text is None:
+        return None
+    value = number_of(text)
+    effort = text if value is None else value
+    try:
+        check_effort("--effort", effort)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    return effort
 
 
 def _number_or_range(components: tuple[int, ...] | None) -> Any:

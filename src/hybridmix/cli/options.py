@@ -150,7 +150,20 @@ Components = Annotated[
 ]
 CovarianceType = Annotated[
     str | None,
-    _one_of(COVARIANCE_TYPES, "Covariance within a component; full by default."),
+    _one_of(
+        COVARIANCE_TYPES,
+        "Covariance within a component; by default full for classifiers, and chosen by "
+        "held-out rows otherwise.",
+    ),
+]
+Effort = Annotated[
+    str | None,
+    typer.Option(
+        metavar="fast|balanced|thorough|SECONDS",
+        help="How long to search for components and covariances, without --target; "
+        "balanced by default. With a number of seconds, results depend on the machine.",
+        rich_help_panel=_MODEL,
+    ),
 ]
 ObjectiveName = Annotated[
     str | None, _one_of(OBJECTIVES, "What training maximises; hybrid by default.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -27,6 +27,8 @@ _SHOWN_CLASSES = 8
 # If names of classes have more letters in total, columns get numbers instead.
 _SHOWN_LETTERS = 40
 _LONGEST = 30
+# Candidates of a search that are shown, best first; the chosen one always is.
+_SHOWN_TRIED = 8
 
 
 def grid(
@@ -180,12 +182,34 @@ def described(model: Model) -> dict[str, Any]:
         ]
     else:
         values["components"] = estimator.mixing_
+    values["leaderboard"] = list(getattr(estimator, "leaderboard_", []))
     return values
 
 
 def inspection(values: dict[str, Any]) -> list[Any]:
     """Show what `described` returns."""
-    return [*_heading(values), _known_columns(values["columns"]), _parts(values)]
+    parts = [*_heading(values), _known_columns(values["columns"]), _parts(values)]
+    return [*parts, *leaderboard(values["leaderboard"])]
+
+
+def leaderboard(tried: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Show the candidates of a search, as `leaderboard_` has them; nothing if empty."""
+    if not tried:
+        return []
+    shown = [row for k, row in enumerate(tried) if k < _SHOWN_TRIED or row["share"] > 0]
+    rows = [
+        (
+            row["candidate"],
+            f"{row['score']:.3f}",
+            f"{row['standard_error']:.3f}",
+            f"{row['seconds']:.2f}",
+            f"{100 * row['share']:.0f} %" if row["share"] > 0 else "",
+        )
+        for row in shown
+    ]
+    header = ("candidate", "score", "± error", "seconds", "chosen")
+    title = f"{len(tried)} candidates were compared on held-out rows; the best of them:"
+    return [title, grid(header, rows, right=header[1:])]
 
 
 def _heading(values: dict[str, Any]) -> list[str]:

@@ -67,6 +67,7 @@ class OwnFit:
             "--drop": self.reading.drop,
             "--components": self.options.components,
             "--covariance": self.options.covariance,
+            "--effort": self.options.effort,
         }
         for option, value in given.items():
             if value:

@@ -35,9 +35,9 @@ def search_attributes(
     estimator: HybridMixtureClassifier, fitted: Fitted, rows: LabelledRows
 ) -> dict[str, Any]:
     """Return what to publish about a search; nothing, if there was none."""
-    if not fitted.leaderboard:
+    if not fitted.trials:
         return {}
-    found: dict[str, Any] = {"leaderboard_": leaderboard(fitted.leaderboard)}
+    found: dict[str, Any] = {"leaderboard_": leaderboard(fitted.trials)}
     if fitted.committee is not None:
         found["committee_"] = fitted.committee
         found["members_"] = [_member(estimator, own, rows) for own in fitted.members]

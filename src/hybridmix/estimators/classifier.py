@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -27,7 +26,6 @@ from hybridmix.models.mixture import Mixture
 from hybridmix.objectives import Objective
 from hybridmix.progress import printing
 from hybridmix.solvers import Solver
-from hybridmix.training.budget import check_effort
 from hybridmix.training.classes import Components, component_range
 from hybridmix.training.classifier import fit_classifier
 from hybridmix.training.committee import CommitteeOptions, fit_committee
@@ -210,7 +208,6 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
     """
 
     objective: str = field(default="hybrid", kw_only=False)
-    effort: str | float = "balanced"
     tradeoff: float | str = "auto"
     margin: float | str = "auto"
     loss: str | Objective = "auto"
@@ -347,12 +344,15 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
     def _structure(self) -> Structure:
         if self.covariance_type != AUTO:
             return super()._structure()
-        given = (
-            covariance_type_of(self.init.model_.family)
-            if isinstance(self.init, FittedMixture)
-            else None
-        )
-        return copy(self).set_params(covariance_type=given or "full")._structure()
+        known = None
+        if isinstance(self.init, FittedMixture):
+            known = covariance_type_of(self.init.model_.family)
+        return self._structure_of(known or "full")
+
+    def _scaling(self) -> str:
+        # Candidates share one scaling. Subspaces may be among them, and the other types
+        # hardly depend on it.
+        return "comparable" if self.covariance_type == AUTO else super()._scaling()
 
     def _discrimination(self) -> Discrimination:
         return Discrimination(
@@ -380,7 +380,6 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
                 f"unlabelled={self.unlabelled!r} is not valid: it must be a single mark, "
                 "or None."
             )
-        check_effort("effort", self.effort)
         if self.cv is not None:
             check_splits(self.cv)
         wanted: Any = 1 if self.n_components == AUTO else self.n_components

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -13,18 +13,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from hybridmix._registered import registered
 from hybridmix._typing import FloatArray, IntArray
+from hybridmix.estimators.automatic import DensityEstimator
 from hybridmix.estimators.components import Marginal
-from hybridmix.estimators.options import (
-    MixtureEstimator,
-    warn_of,
-)
+from hybridmix.estimators.options import warn_of
 from hybridmix.models.mixture import MixtureEvaluation
-from hybridmix.training.classes import Components
 
 
 @registered
 @dataclass(eq=False, repr=False, kw_only=True)
-class MixtureDensity(DensityMixin, MixtureEstimator):
+class MixtureDensity(DensityMixin, DensityEstimator):
     r"""A mixture density for real, categorical and mixed tables with holes.
 
     .. math:: p(x) = \sum_{k=1}^{K} \alpha_k\, p(x \mid k)
@@ -35,10 +32,14 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
 
     Parameters
     ----------
-    n_components : int or iterable of int, default=1
-        Number of components, or numbers from which the Bayesian information criterion
-        chooses; they are tried in ascending order until it has risen twice in a row.
-    covariance_type : {"full", "tied", "diag", "spherical", "subspace"}, default="full"
+    n_components : int, iterable of int or "auto", default="auto"
+        Number of components. "auto" chooses it by held-out rows, see ``effort``. From
+        given numbers, the Bayesian information criterion chooses if the covariance type
+        is given, in ascending order until it has risen twice in a row; otherwise they
+        are candidates of the search.
+    covariance_type : {"auto", "full", "tied", "diag", "spherical", "subspace"}, \
+            default="auto"
+        "auto" chooses among all but "spherical" by held-out rows, see ``effort``.
         Covariance of the real columns within a component: any; one for all components;
         diagonal; one variance for all columns (in the units of the table); any within a
         subspace that all components share, plus noise, for hundreds of columns and more.
@@ -51,11 +52,12 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
     noise : {"common", "columns"}, default="common"
         Variance of the noise around the subspace: one for all columns, or for each what
         the subspace leaves of its variance.
-    covariance_prior : float or "auto", default=1.0
+    covariance_prior : float or "auto", default="auto"
         Strength of the prior of the covariances, in rows. It lets every component borrow
         from the overall variances, which keeps small components sound. 0 for maximum
-        likelihood; "auto" is the number of real columns for "full" and "tied", and that
-        of factors for "subspace".
+        likelihood; "auto" is the number of real columns for "full" and "tied", that of
+        factors for "subspace", and 1 otherwise. A search that includes full covariances
+        also tries 1 for these.
     variance_floor : float, default=1e-6
         Smallest variance of a component in any direction, relative to the variances of
         the columns.
@@ -72,6 +74,12 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
         Largest number of EM iterations per start; each is a pass over the rows.
     tol : float, default=1e-4
         EM stops when a plain step raises the mean log-likelihood per row by less.
+    effort : {"fast", "balanced", "thorough"} or float, default="balanced"
+        How much to spend on what is "auto". "fast" takes values that suit the size of
+        the table, without a search. "balanced" compares candidates on up to 3,000 rows,
+        "thorough" more of them on up to 20,000. A number of seconds ends a thorough
+        search after about this time: the result then depends on the machine. The final
+        fit always takes all rows.
     n_jobs : int or None, default=None
         Threads. None uses as many as BLAS may; the result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -83,6 +91,16 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
     ----------
     n_components_ : int
         Number of components.
+    covariance_type_ : str or None
+        Type of the covariances; None without real columns.
+    covariance_prior_ : float or None
+        Strength of their prior; None without real columns.
+    leaderboard_ : list of dict
+        What the search has tried, best first: "candidate", "score" (mean log density of
+        held-out rows, in the units of the table), its "standard_error", "seconds", and
+        "share", which is 1 for the chosen one. Chosen is the simplest candidate that is
+        at most one standard error of their difference behind the best. Empty without a
+        search.
     mixing_ : ndarray of shape (n_components_,)
         Proportions of the components.
     means_ : ndarray of shape (n_components_, n_real)
@@ -100,7 +118,7 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
     categories_ : list of ndarray
         Values of each categorical column.
     bic_ : dict
-        The criterion for each number of components that was tried.
+        The criterion for each number of components that was fitted to all rows.
     converged_ : bool
         Whether EM met its tolerance.
     interrupted_ : bool
@@ -125,12 +143,10 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
     >>> import numpy as np
     >>> from hybridmix import MixtureDensity
     >>> X = np.array([[0.1, 1.0], [0.0, np.nan], [5.0, 6.1], [5.1, 5.9], [0.2, 1.1]])
-    >>> density = MixtureDensity(n_components=2, random_state=0).fit(X)
+    >>> density = MixtureDensity(2, covariance_type="full", random_state=0).fit(X)
     >>> density.predict_proba(X).round(2)[1]
     array([0., 1.])
     """
-
-    n_components: Components = field(default=1, kw_only=False)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the mixture.
@@ -148,7 +164,7 @@ class MixtureDensity(DensityMixin, MixtureEstimator):
         -------
         self : MixtureDensity
         """
-        fitted, _, attributes = self._fit_density(X, sample_weight, self.n_components)
+        fitted, _, attributes = self._fit_density(X, sample_weight)
         self._publish(attributes)
         warn_of(fitted.messages)
         return self

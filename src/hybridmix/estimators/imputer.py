@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -13,16 +13,16 @@ from hybridmix._checks import check_number
 from hybridmix._parallel import workers
 from hybridmix._registered import registered
 from hybridmix._require import require_instance
+from hybridmix.estimators.automatic import DensityEstimator
 from hybridmix.estimators.imputation import impute_table
-from hybridmix.estimators.options import MixtureEstimator, warn_of
+from hybridmix.estimators.options import warn_of
 from hybridmix.models.mixture import Mixture
-from hybridmix.training.classes import Components
 from hybridmix.training.density import bootstrapped
 
 
 @registered
 @dataclass(eq=False, repr=False, kw_only=True)
-class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):
+class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, DensityEstimator):
     """Fill holes by what a mixture density expects, given what is observed.
 
     A real value is filled by its conditional mean, a category by the most probable one.
@@ -31,9 +31,8 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):
 
     Parameters
     ----------
-    n_components : int or iterable of int, default=(1, 2, 4, 8)
-        Number of components, or numbers from which the Bayesian information criterion
-        chooses; they are tried in ascending order until it has risen twice in a row.
+    n_components : int, iterable of int or "auto", default="auto"
+        As in `MixtureDensity`; "auto" chooses what fills hidden cells best.
     n_draws : int or None, default=None
         Number of completed tables that `draw` returns. Each is drawn from a mixture that
         was fitted to another bootstrap sample of the rows, so that the tables also
@@ -41,14 +40,19 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):
     covariance_type, n_factors, noise, covariance_prior, variance_floor, smoothing, \
     categorical_features
         As in `MixtureDensity`.
-    init, n_init, max_iter, tol, n_jobs, random_state, verbose
+    init, n_init, max_iter, tol, effort, n_jobs, random_state, verbose
         As in `MixtureDensity`.
 
     Attributes
     ----------
-    n_components_, mixing_, means_, covariances_, loading_, noise_variances_, \
-    category_probabilities_, categories_, bic_, converged_, interrupted_, n_iter_, \
-    trace_, n_features_in_, feature_names_in_
+    leaderboard_ : list of dict
+        As in `MixtureDensity`, but the score is minus the mean squared error of hidden
+        cells of held-out rows, in standard deviations of the columns; a wrong category
+        counts like an error of one. The means of the columns, which is what a single
+        component with diagonal covariances fills in, are always among the candidates.
+    n_components_, covariance_type_, covariance_prior_, mixing_, means_, covariances_, \
+    loading_, noise_variances_, category_probabilities_, categories_, bic_, converged_, \
+    interrupted_, n_iter_, trace_, n_features_in_, feature_names_in_
         As in `MixtureDensity`.
 
     Notes
@@ -63,15 +67,18 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):
     >>> import numpy as np
     >>> from hybridmix import MixtureImputer
     >>> X = np.array([[1.0, 2.0], [2.0, 4.1], [3.0, 5.9], [4.0, np.nan]])
-    >>> MixtureImputer(1, covariance_prior=0).fit_transform(X).round(1)[-1]
+    >>> MixtureImputer(1, covariance_type="full", covariance_prior=0).fit_transform(X).round(1)[-1]
     array([4. , 7.9])
     """
 
     purpose = "fills the holes of a table from a mixture density"
-    fitted_attributes = (*MixtureEstimator.fitted_attributes, "draw_models_")
+    fitted_attributes = (*DensityEstimator.fitted_attributes, "draw_models_")
 
-    n_components: Components = field(default=(1, 2, 4, 8), kw_only=False)
     n_draws: int | None = None
+
+    @property
+    def _fills(self) -> bool:
+        return True
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the mixture that holes are filled from.
@@ -89,9 +96,7 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):
         -------
         self : MixtureImputer
         """
-        fitted, dataset, attributes = self._fit_density(
-            X, sample_weight, self.n_components
-        )
+        fitted, dataset, attributes = self._fit_density(X, sample_weight)
         generator = np.random.default_rng([self._seed(), 1])
         with workers(self.n_jobs) as pool:
             attributes["draw_models_"] = bootstrapped(

@@ -12,20 +12,18 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from hybridmix._checks import check_jobs, check_seed, check_verbosity, check_word
-from hybridmix._parallel import workers
 from hybridmix._require import require
 from hybridmix._typing import FloatArray
-from hybridmix.data import Dataset, Schema, Table
+from hybridmix.data import Schema, Table
 from hybridmix.data.fingerprint import Fingerprint
 from hybridmix.data.table import read_training_table
 from hybridmix.data.weights import read_weights
 from hybridmix.estimators.base import FittedMixture
 from hybridmix.estimators.published import agree, component_attributes, require_record
 from hybridmix.models.mixture import Mixture
-from hybridmix.progress import printing
+from hybridmix.training.budget import check_effort
 from hybridmix.training.classes import Estimation, component_range
 from hybridmix.training.covariances import COVARIANCE_TYPES, covariance_type_of
-from hybridmix.training.density import DensityOptions, fit_density
 from hybridmix.training.families import Structure
 from hybridmix.training.record import Fitted
 from hybridmix.training.starts import METHODS
@@ -58,10 +56,10 @@ class MixtureEstimator(FittedMixture):
     They are documented in `MixtureDensity`.
     """
 
-    covariance_type: str = "full"
+    covariance_type: str = "auto"
     n_factors: int | float | str = "auto"
     noise: str = "common"
-    covariance_prior: float | str = 1.0
+    covariance_prior: float | str = "auto"
     variance_floor: float = 1e-6
     smoothing: float = 1.0
     categorical_features: Sequence[int | str | bool] | None = None
@@ -69,6 +67,7 @@ class MixtureEstimator(FittedMixture):
     n_init: int = 1
     max_iter: int = 300
     tol: float = 1e-4
+    effort: str | float = "balanced"
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0
@@ -98,13 +97,21 @@ class MixtureEstimator(FittedMixture):
         self._structure()
         self._estimation()
         self._check_init()
+        self._check_components()
+
+    def _check_components(self) -> None:
+        """Refuse numbers of components that make no sense."""
         wanted = self.get_params(deep=False)["n_components"]
         if not isinstance(wanted, Iterator):  # which can be read only once
             component_range(wanted)
 
     def _structure(self) -> Structure:
+        return self._structure_of(self.covariance_type)
+
+    def _structure_of(self, covariance_type: str) -> Structure:
+        """Return the options of components with covariances of a type."""
         return Structure(
-            self.covariance_type,
+            covariance_type,
             self.n_factors,
             self.noise,
             self.covariance_prior,
@@ -120,6 +127,7 @@ class MixtureEstimator(FittedMixture):
         check_seed(self.random_state)
         check_jobs(self.n_jobs)
         check_verbosity(self.verbose)
+        check_effort("effort", self.effort)
         if isinstance(self.init, str):
             hint = " It may also be an array of centres or a fitted estimator."
             check_word("init", self.init, METHODS, hint)
@@ -130,50 +138,18 @@ class MixtureEstimator(FittedMixture):
         """Read a table, and encode it by what it shows."""
         columns, attributes = read_training_table(self, X)
         weights = read_weights(sample_weight, columns.n_rows)
-        scaling = self._scaling()
-        schema = Schema.learn(columns, self.categorical_features, weights, scaling)
+        schema = Schema.learn(
+            columns, self.categorical_features, weights, self._scaling()
+        )
         table = schema.encode(columns)
         attributes["fingerprint_"] = Fingerprint.of(table, weights)
         return TrainingTable(table, weights, attributes)
 
     def _scaling(self) -> str:
-        """Return how columns are scaled; candidates of a search share one scaling."""
-        if self.covariance_type == "auto":
-            # Subspaces may be among them, and others hardly depend on it.
-            return "comparable"
+        """Return how columns are to be scaled; see `Schema`."""
         return COVARIANCE_TYPES[self.covariance_type].scaling
 
     # Training ---------------------------------------------------------------------------
-
-    def _fit_density(
-        self, X: Any, sample_weight: Any, candidates: Any
-    ) -> tuple[Fitted, Dataset, dict[str, Any]]:
-        """Fit a mixture to all rows; return also the rows and what to publish."""
-        self._check_options()
-        options = DensityOptions(
-            self._structure(), self._estimation(), component_range(candidates)
-        )
-        read = self._learn_table(X, sample_weight)
-        schema = read.table.schema
-        labels = np.zeros(read.table.n_rows, np.intp)
-        dataset = Dataset.arrange(read.table, labels, read.weights)
-        init: Any = self.init
-        if isinstance(init, FittedMixture):
-            init = self._translated(init, schema, np.empty(0))
-        elif not isinstance(init, str):
-            options = replace(options, n_components=options.n_components[:1])
-            init = _scaled_centres(init, options.n_components[0], schema)
-        generator = np.random.default_rng(self._seed())
-        with workers(self.n_jobs) as pool, printing(self.verbose):
-            fitted = fit_density(options, dataset, schema, init, generator, pool)
-        attributes = {
-            **read.attributes,
-            **model_attributes(fitted),
-            **self._derived_attributes(fitted.model, schema),
-            "bic_": dict(fitted.bic[0]),
-            "trace_": fitted.history["value"],
-        }
-        return fitted, dataset, attributes
 
     def _translated(
         self, other: FittedMixture, schema: Schema, classes: np.ndarray
@@ -185,7 +161,7 @@ class MixtureEstimator(FittedMixture):
         )
         same_classes = np.array_equal(classes, getattr(other, "classes_", []))
         fitted_type = covariance_type_of(other.model_.family)
-        same_type = self.covariance_type in (None, "auto", fitted_type)
+        same_type = fitted_type is None or self.covariance_type in ("auto", fitted_type)
         if columns != their_columns or not same_classes or not same_type:
             raise ValueError(
                 "The estimator given as init was fitted to other columns, categories, "
@@ -222,17 +198,3 @@ def model_attributes(fitted: Fitted) -> dict[str, Any]:
         "interrupted_": fitted.interrupted,
         "n_iter_": fitted.n_iter,
     }
-
-
-def _scaled_centres(init: Any, n_components: int, schema: Schema) -> FloatArray:
-    """Check and scale centres that a user has given."""
-    centres = np.asarray(init, dtype=np.float64)
-    expected = (n_components, schema.n_columns)
-    if schema.categorical or centres.shape != expected:
-        raise ValueError(
-            f"init must have the shape (n_components, n_features) = {expected} and "
-            f"all columns must be real; it has the shape {centres.shape}."
-        )
-    if not np.isfinite(centres).all():
-        raise ValueError("init holds NaN or infinity.")
-    return schema.standardised(centres[:, list(schema.real)].T).T

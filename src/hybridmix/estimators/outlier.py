@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -18,13 +18,9 @@ from hybridmix._registered import registered
 from hybridmix._require import require
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data.weights import read_weights
-from hybridmix.estimators.options import (
-    MixtureEstimator,
-    end_if_interrupted,
-    warn_of,
-)
+from hybridmix.estimators.automatic import DensityEstimator
+from hybridmix.estimators.options import end_if_interrupted, warn_of
 from hybridmix.models.typicality import LOG_RARE
-from hybridmix.training.classes import Components
 from hybridmix.training.record import INTERRUPTED
 
 THRESHOLDS = ("contamination", "f1", "fpr", "recall")
@@ -37,7 +33,7 @@ _ROUNDING = 1e-6
 
 @registered
 @dataclass(eq=False, repr=False, kw_only=True)
-class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
+class MixtureOutlierDetector(OutlierMixin, DensityEstimator):
     r"""Flag rows that a mixture density finds improbable.
 
     The score of a row is the logarithm of the probability that the model itself produces
@@ -54,9 +50,8 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
 
     Parameters
     ----------
-    n_components : int or iterable of int, default=(1, 2, 4, 8)
-        Number of components, or numbers from which the Bayesian information criterion
-        chooses; they are tried in ascending order until it has risen twice in a row.
+    n_components : int, iterable of int or "auto", default="auto"
+        As in `MixtureDensity`.
     threshold : {"contamination", "f1", "fpr", "recall"}, default="contamination"
         How the threshold is chosen: from ``contamination``, or from labelled anomalies,
         by cross-validation: for the best F1 score, for a false-positive rate of at most
@@ -73,7 +68,7 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
     covariance_type, n_factors, noise, covariance_prior, variance_floor, smoothing, \
     categorical_features
         As in `MixtureDensity`.
-    init, n_init, max_iter, tol, n_jobs, random_state, verbose
+    init, n_init, max_iter, tol, effort, n_jobs, random_state, verbose
         As in `MixtureDensity`.
 
     Attributes
@@ -85,9 +80,9 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
         threshold was chosen by labelled anomalies.
     roc_curve_ : dict of ndarray
         ``fpr``, ``tpr`` and ``thresholds`` of the same scores.
-    n_components_, mixing_, means_, covariances_, loading_, noise_variances_, \
-    category_probabilities_, categories_, bic_, converged_, interrupted_, n_iter_, \
-    trace_, n_features_in_, feature_names_in_
+    n_components_, covariance_type_, covariance_prior_, leaderboard_, mixing_, means_, \
+    covariances_, loading_, noise_variances_, category_probabilities_, categories_, bic_, \
+    converged_, interrupted_, n_iter_, trace_, n_features_in_, feature_names_in_
         As in `MixtureDensity`.
 
     Examples
@@ -95,15 +90,14 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
     >>> import numpy as np
     >>> from hybridmix import MixtureOutlierDetector
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
-    >>> detector = MixtureOutlierDetector(1).fit(X)
+    >>> detector = MixtureOutlierDetector(1, covariance_type="full").fit(X)
     >>> detector.predict([[0.1, 0.2], [5.0, np.nan]])
     array([ 1, -1])
     """
 
     purpose = "flags rows that a mixture density finds improbable"
-    fitted_attributes = (*MixtureEstimator.fitted_attributes, "offset_")
+    fitted_attributes = (*DensityEstimator.fitted_attributes, "offset_")
 
-    n_components: Components = field(default=(1, 2, 4, 8), kw_only=False)
     threshold: str = "contamination"
     contamination: float | str = "auto"
     target: float | None = None
@@ -128,7 +122,7 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
         """
         self._check_options()
         if self.threshold == "contamination":
-            fitted, _, attributes = self._fit_density(X, sample_weight, self.n_components)
+            fitted, _, attributes = self._fit_density(X, sample_weight)
             scratch = copy(self)
             scratch._publish(attributes)
             attributes["offset_"] = scratch._contamination_offset(X, sample_weight)
@@ -149,7 +143,6 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
         fitted, _, attributes = self._fit_density(
             _safe_indexing(X, normal),
             None if weights is None else weights[normal],
-            self.n_components,
         )
         attributes.update(self._chosen_offset(scores, is_anomaly, weights))
         self._publish(attributes)

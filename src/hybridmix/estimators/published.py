@@ -13,6 +13,7 @@ from hybridmix.data import Schema
 from hybridmix.estimators.components import factors_in_units
 from hybridmix.models.mixture import Mixture
 from hybridmix.training.covariances import COVARIANCE_TYPES, covariance_type_of
+from hybridmix.training.leaderboard import COLUMNS
 
 
 def component_attributes(model: Mixture, schema: Schema) -> dict[str, Any]:
@@ -102,6 +103,18 @@ def _require_criteria(name: str, criteria: Any) -> None:
         require(are_numbers, f"{name} has values that are not numbers")
 
 
+def _require_leaderboard(name: str, table: Any) -> None:
+    require_instance(name, table, list)
+    for row in table:
+        require_instance(name, row, dict)
+        require(set(row) == set(COLUMNS), f"{name} has other columns than a search")
+        require_instance(f"the candidates of {name}", row["candidate"], str)
+        values = [row[column] for column in COLUMNS[1:]]
+        # A standard error is infinite if there is a single row.
+        are_numbers = all(type(value) is float and value == value for value in values)
+        require(are_numbers, f"{name} has values that are not numbers")
+
+
 _RECORD = {
     "converged_": _require_flag,
     "interrupted_": _require_flag,
@@ -110,4 +123,5 @@ _RECORD = {
     "trace_": _require_trace,
     "history_": _require_history,
     "bic_": _require_criteria,
+    "leaderboard_": _require_leaderboard,
 }

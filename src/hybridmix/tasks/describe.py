@@ -68,7 +68,11 @@ class Describe(Task):
         fresh = MixtureDensity(**options).set_params(verbose=0)
         if isinstance(model.init, FittedMixture):
             # A fitted model as a start has seen the rows that are to be held out.
-            fresh.set_params(init="kmeans", n_components=int(model.n_components_))
+            fresh.set_params(init="kmeans")
+        if isinstance(model.init, FittedMixture) or "auto" in _structure(model):
+            # What was chosen is part of the model: an imputer chooses otherwise than a
+            # density would, and a search in every fold would take long.
+            fresh.set_params(**_chosen(model))
         if model.random_state is None:
             fresh.set_params(random_state=cases.seed)
         return fresh
@@ -97,3 +101,19 @@ class Describe(Task):
     def scores(self, labels: IntArray, outputs: FloatArray) -> dict[str, Estimate]:
         """Return the mean log density."""
         return {"mean log density": Estimate.of_values(outputs)}
+
+
+def _structure(model: Any) -> list[Any]:
+    """Return the options of a model that a search may choose."""
+    given = model.covariance_type, model.n_components
+    return [value for value in given if isinstance(value, str)]
+
+
+def _chosen(model: Any) -> dict[str, Any]:
+    """Return the options that lead to the structure of a fitted model."""
+    chosen: dict[str, Any] = {"n_components": int(model.n_components_)}
+    for name in ("covariance_type", "covariance_prior"):
+        value = getattr(model, f"{name}_", None)
+        if value is not None:
+            chosen[name] = value
+    return chosen

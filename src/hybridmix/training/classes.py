@@ -299,8 +299,11 @@ def _warn_of_few_rows(
     )
 
 
-def component_range(n_components: object) -> list[int]:
-    """Return the numbers of components to try, in ascending order."""
+def component_range(n_components: object, or_auto: bool = False) -> list[int]:
+    """Return the numbers of components to try, in ascending order.
+
+    The message of an error says whether "auto" would do instead.
+    """
     listed: list[object] = [n_components]
     if isinstance(n_components, Iterable) and not isinstance(n_components, str):
         listed = list(n_components)
@@ -308,8 +311,9 @@ def component_range(n_components: object) -> list[int]:
         int(k) for k in listed if isinstance(k, Integral) and not isinstance(k, bool)
     ]
     if not candidates or len(candidates) < len(listed) or min(candidates) < 1:
+        word = ", or 'auto'" if or_auto else ""
         raise ValueError(
             f"n_components={n_components!r} must be a whole number of at least 1, or a "
-            "range or list of such numbers to choose from."
+            f"range or list of such numbers to choose from{word}."
         )
     return sorted(set(candidates))

@@ -122,7 +122,7 @@ def fit_committee(
         for score in voters
     ]
     messages = (INTERRUPTED,) if interrupted else ()
-    return replace(fitted, leaderboard=tuple(trials), messages=messages)
+    return replace(fitted, trials=tuple(trials), messages=messages)
 
 
 def _parts(

@@ -138,3 +138,12 @@ def covariance_type_of(family: Family) -> str | None:
             if record.matches(part):
                 return record.name
     return None
+
+
+def prior_strength_of(family: Family) -> float | None:
+    """Return the strength of the prior of covariances; None without covariances."""
+    for part in getattr(family, "families", (family,)):
+        prior = getattr(part, "prior", None)
+        if isinstance(prior, VariancePrior):
+            return float(prior.strength)
+    return None

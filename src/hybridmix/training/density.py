@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from hybridmix.data import Dataset, Schema
 from hybridmix.models.mixture import Mixture
 from hybridmix.objectives import Likelihood
 from hybridmix.problem import Problem
+from hybridmix.training.budget import Budget
+from hybridmix.training.candidates import Choice
 from hybridmix.training.classes import ClassTrainer, Estimation
 from hybridmix.training.families import (
     Structure,
@@ -19,13 +22,16 @@ from hybridmix.training.families import (
     fitted_subspace,
     subspace_of,
 )
+from hybridmix.training.leaderboard import Trial
 from hybridmix.training.memory import check_memory
 from hybridmix.training.record import (
+    INTERRUPTED,
     Fitted,
     bic_in_units,
     em_messages,
     history_in_units,
 )
+from hybridmix.training.selection import Search, choose
 
 
 @dataclass(frozen=True)
@@ -40,11 +46,20 @@ class DensityOptions:
         Options of EM.
     n_components : list of int
         Numbers of components to choose from.
+    choice : Choice
+        What else to choose; what is free replaces the other options.
+    effort : str or float
+        How much effort to spend on the choice.
+    fills : bool
+        Whether the choice is by how hidden cells are filled.
     """
 
     structure: Structure
     estimation: Estimation
     n_components: list[int]
+    choice: Choice = field(default_factory=Choice)
+    effort: str | float = "balanced"
+    fills: bool = False
 
 
 def fit_density(
@@ -55,7 +70,10 @@ def fit_density(
     generator: np.random.Generator,
     pool: Workers,
 ) -> Fitted:
-    """Fit a mixture to all rows by EM, and choose the number of components.
+    """Fit a mixture to all rows by EM, and choose what is free.
+
+    What is free is chosen by held-out rows, and the choice is then fitted to all rows.
+    Among numbers of components of a fixed structure, BIC chooses.
 
     Parameters
     ----------
@@ -72,24 +90,71 @@ def fit_density(
     pool : Workers
         Threads.
     """
-    structure, estimation = options.structure, options.estimation
-    candidates = options.n_components
-    fewest = min(candidates)
+    _check_number(options, dataset)
+    if isinstance(init, Mixture):
+        options = replace(options, n_components=[init.n_components])
+        return _fit_fixed(options, dataset, schema, init, generator, pool)
+    if not options.choice.is_free:
+        return _fit_fixed(options, dataset, schema, init, generator, pool)
+    search = Search(
+        options.choice,
+        options.structure,
+        options.n_components,
+        Budget(options.effort),
+        options.fills,
+    )
+    chosen = choose(search, dataset, schema, init, generator, pool)
+    options = replace(
+        options,
+        structure=chosen.candidate.structure,
+        n_components=[chosen.candidate.n_components],
+    )
+    return _fit_fixed(
+        options, dataset, schema, init, generator, pool, chosen.trials, chosen.interrupted
+    )
+
+
+def _check_number(options: DensityOptions, dataset: Dataset) -> None:
+    """Refuse more components than rows."""
+    if options.choice.n_components:
+        return
+    fewest = min(options.n_components)
     if fewest > dataset.n_rows:
         raise ValueError(
             f"n_components={fewest} is more than the number of rows, "
             f"n_samples={dataset.n_rows}. Use fewer components."
         )
+
+
+def _fit_fixed(
+    options: DensityOptions,
+    dataset: Dataset,
+    schema: Schema,
+    init: str | FloatArray | Mixture,
+    generator: np.random.Generator,
+    pool: Workers,
+    trials: Sequence[Trial] = (),
+    interrupted: bool = False,
+) -> Fitted:
+    """Fit a mixture of a given structure, whose number of components BIC may choose."""
+    structure, estimation = options.structure, options.estimation
+    candidates = options.n_components
     if isinstance(init, Mixture):
-        candidates = [init.n_components]
         subspace = subspace_of(init)
     else:
-        check_memory(structure, len(schema.real), fewest)
+        check_memory(structure, len(schema.real), min(candidates))
         subspace = fitted_subspace(structure, schema, dataset)
     family_of = family_maker(structure, schema, dataset, subspace)
     solver = estimation.solver()
     trainer = ClassTrainer(family_of, solver, estimation.n_init, generator, pool)
     [fit] = trainer.fit(dataset, [candidates], init, ["The table"])
+    # Users who have not asked for a number of components cannot ask for fewer.
+    n_reseeded = 0 if options.choice.n_components else fit.n_reseeded
+    messages = em_messages(
+        fit.converged, fit.interrupted, n_reseeded, estimation.max_iter
+    )
+    if interrupted and INTERRUPTED not in messages:
+        messages = (INTERRUPTED, *messages)
     return Fitted(
         schema,
         fit.model,
@@ -97,9 +162,8 @@ def fit_density(
         fit.n_iter,
         history_in_units(fit.traces, dataset, schema.scale),
         bic_in_units([fit.bic], dataset, schema.scale),
-        messages=em_messages(
-            fit.converged, fit.interrupted, fit.n_reseeded, estimation.max_iter
-        ),
+        messages=messages,
+        trials=tuple(trials),
     )
 
 

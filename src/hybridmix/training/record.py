@@ -39,14 +39,14 @@ class Fitted:
         Of the class probabilities.
     messages : tuple of str
         What the user should be warned about.
+    trials : tuple of Trial
+        What a search has tried; empty without a search.
     committee : Committee or None
         What is asked for the class, instead of the model.
     members : tuple of Fitted
         Of the committee.
-    leaderboard : tuple of Trial
-        What a search has tried.
     options : mapping of str to object
-        What a search has chosen for the model.
+        What a search has chosen for a member.
     """
 
     schema: Schema
@@ -58,9 +58,9 @@ class Fitted:
     unlabelled_weight: float = 1.0
     calibration: Calibration = field(default_factory=Calibration)
     messages: tuple[str, ...] = ()
+    trials: tuple[Trial, ...] = ()
     committee: Committee | None = None
     members: tuple[Fitted, ...] = ()
-    leaderboard: tuple[Trial, ...] = ()
     options: Mapping[str, object] = field(default_factory=dict)
 
     @property

@@ -68,6 +68,7 @@ def impute(
     allow_missing: opt.AllowMissing = False,
     components: opt.Components = None,
     covariance: opt.CovarianceType = None,
+    effort: opt.Effort = None,
     seed: opt.Seed = 0,
     chunk_rows: opt.ChunkRows = CHUNK_ROWS,
     escape_formulas: opt.EscapeFormulas = False,
@@ -77,7 +78,12 @@ def impute(
     own = OwnFit(
         hybridmix.MixtureImputer,
         fitting.Reading(split(real), split(categorical), split(drop), split(na)),
-        fitting.Options(fitting.parse_components(components), covariance, seed=seed),
+        fitting.Options(
+            fitting.parse_components(components),
+            covariance,
+            seed=seed,
+            effort=fitting.parse_effort(effort),
+        ),
     )
     inputs = [table] if model is None else [table, model]
     with talking(quiet) as console:
@@ -111,6 +117,7 @@ def outliers(
     allow_missing: opt.AllowMissing = False,
     components: opt.Components = None,
     covariance: opt.CovarianceType = None,
+    effort: opt.Effort = None,
     seed: opt.Seed = 0,
     chunk_rows: opt.ChunkRows = CHUNK_ROWS,
     as_json: opt.AsJson = False,
@@ -125,7 +132,12 @@ def outliers(
     own = OwnFit(
         hybridmix.MixtureOutlierDetector,
         fitting.Reading(split(real), split(categorical), split(drop), split(na)),
-        fitting.Options(fitting.parse_components(components), covariance, seed=seed),
+        fitting.Options(
+            fitting.parse_components(components),
+            covariance,
+            seed=seed,
+            effort=fitting.parse_effort(effort),
+        ),
     )
     inputs = [table] if model is None else [table, model]
     with talking(quiet, as_json) as console:

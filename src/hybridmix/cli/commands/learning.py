@@ -32,6 +32,7 @@ def fit(
     na: opt.MissingMarks = None,
     components: opt.Components = None,
     covariance: opt.CovarianceType = None,
+    effort: opt.Effort = None,
     objective: opt.ObjectiveName = None,
     tradeoff: opt.Tradeoff = None,
     calibrate: opt.Calibrate = False,
@@ -46,7 +47,15 @@ def fit(
     reading = fitting.Reading(*named, target, unlabelled, weight)
     numbers = fitting.parse_components(components)
     chosen = fitting.Options(
-        numbers, covariance, objective, tradeoff, calibrate, tune, seed, jobs
+        numbers,
+        covariance,
+        objective,
+        tradeoff,
+        calibrate,
+        tune,
+        seed,
+        jobs,
+        fitting.parse_effort(effort),
     )
     with talking(quiet, as_json) as console:
         check_output(output, table, is_table=False)
@@ -110,6 +119,10 @@ def _sum_up(
         "seconds": round(seconds, 3),
         "columns": columns,
     }
+    tried = list(getattr(estimator, "leaderboard_", []))
+    values["leaderboard"] = tried
+    for part in views.leaderboard(tried):
+        (console.note if isinstance(part, str) else console.note_table)(part)
     if training.labels is None:
         console.note("No --target: fitted a density, which has no classes.")
         hint = f"Next: hybridmix outliers TABLE --model {output}"

@@ -53,7 +53,8 @@ def _model_sentence(subject: Subject) -> str:
     if subject.has_classes:
         parts.append(f"for {count(len(subject.class_names), 'class', 'classes')}")
     if subject.schema.real:
-        parts.append(f"with covariances of type {model.covariance_type}")
+        covariance_type = getattr(model, "covariance_type_", model.covariance_type)
+        parts.append(f"with covariances of type {covariance_type}")
     size = count(model.model_.n_parameters, "free parameter")
     return f"{name} {model.purpose}. This one has {' '.join(parts)}, and {size} in all."
 

@@ -20,6 +20,7 @@ from hybridmix.reporting.markup import (
     paragraph,
     table,
 )
+from hybridmix.reporting.sections.leaderboard import leaderboard_part
 from hybridmix.reporting.subject import Subject
 
 _TERMS = ("likelihood", "margin", "conditional")
@@ -45,6 +46,7 @@ def training_section(findings: Findings) -> str:
     criteria = _criteria(subject)
     if criteria:
         parts.append(figures([_criterion_figure(criteria)]))
+    parts.append(leaderboard_part(subject.model))
     if subject.given is not subject.model:
         parts += [heading("Settings that were searched"), _settings_table(subject)]
     return "".join(parts)
