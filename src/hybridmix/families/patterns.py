@@ -19,9 +19,9 @@ from hybridmix.families.scattered import ScatteredRows
 from hybridmix.families.uniform import UniformRows
 
 # From this many rows on, a factorisation for a pattern of its own is worth its overhead.
-_FREQUENT = 64
+_FREQUENT = 128
 # Multiplications, per covariance, that a call for all rows is worth.
-_WASTED = 100_000
+_WASTED = 20_000
 
 
 class RowGroup(Group, Protocol):
