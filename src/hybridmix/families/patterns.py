@@ -19,7 +19,9 @@ from hybridmix.families.scattered import ScatteredRows
 from hybridmix.families.uniform import UniformRows
 
 # From this many rows on, a factorisation for a pattern of its own is worth its overhead.
-_FREQUENT = 64
+_FREQUENT = 128
+# Multiplications, per covariance, that a call for all rows is worth.
+_WASTED = 20_000
 
 
 class RowGroup(Group, Protocol):
@@ -63,12 +65,33 @@ def group_rows(rows: Rows) -> list[RowGroup]:
         for index, columns in alike
     ]
     n_missing = np.sum(~rows.observed[:, rest], axis=0)
-    for number in np.unique(n_missing):
-        chosen = n_missing == number
-        index = rest[chosen]
-        groups.append(
-            ScatteredRows.of(
-                rows.real[:, index], rows.observed[:, index], index, pattern[chosen]
+    # The smaller systems are those of the missing or of the observed columns.
+    by_missing = 2 * n_missing <= len(rows.real)
+    sizes = np.minimum(n_missing, len(rows.real) - n_missing)
+    for form in (True, False):
+        for of_size in joined_sizes(sizes[by_missing == form]):
+            chosen = (by_missing == form) & np.isin(sizes, of_size)
+            groups.append(
+                ScatteredRows.of(
+                    (rows.real, rows.observed), rest[chosen], pattern[chosen], form
+                )
             )
-        )
     return groups
+
+
+def joined_sizes(sizes: IntArray) -> list[list[int]]:
+    """Return which sizes of systems are treated as the largest of them, (n,) given.
+
+    This takes more arithmetic, but fewer calls.
+    """
+    joined: list[list[int]] = []
+    wasted = 0
+    distinct, counts = np.unique(sizes, return_counts=True)
+    for size, count in zip(distinct[::-1].tolist(), counts[::-1].tolist(), strict=True):
+        if joined:
+            wasted += count * (joined[-1][0] ** 3 - size**3)
+        if not joined or wasted > _WASTED:
+            joined.append([])
+            wasted = 0
+        joined[-1].append(size)
+    return joined
