@@ -25,7 +25,7 @@ from hybridmix.training.votes import HeldOut, fitted_shares
 # More members take longer to predict, and are hardly ever better.
 _MOST_MEMBERS = 5
 # Tables of up to this many labelled rows are dealt into folds; larger ones are split.
-_FEW_ROWS, _N_FOLDS = 2_000, 3
+_FEW_ROWS, _N_FOLDS = 1_000, 3
 _HELD_SHARE = 0.2
 # A search on this many labelled rows finds what a search on more would.
 _MOST_ROWS = 6_000

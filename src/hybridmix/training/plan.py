@@ -17,8 +17,8 @@ from hybridmix.training.run import ClassifierOptions
 _WIDE = 60
 # A component should have this many labelled rows of its class; many components more.
 _ROWS_PER_COMPONENT, _ROWS_OF_MANY, _MANY = 10, 25, 8
-# From so many real columns on, factors are a choice next to full covariances.
-_MANY_COLUMNS = 15
+# With more real columns than this, several components per class share a subspace.
+_MANY_COLUMNS = 30
 TRADEOFFS = (10.0, 100.0)
 # What unlabelled rows may count, compared with labelled ones.
 _WEIGHTS = (0.0, 0.1)
@@ -182,29 +182,33 @@ def _stations(
     if given.objective != "hybrid" or not automatic.tradeoff:
         yield given
         return
-    for tradeoff in TRADEOFFS if budget.searches else (_FAST_TRADEOFF,):
-        yield replace(given, tradeoff=tradeoff)
+    tradeoffs = TRADEOFFS if budget.searches else (_FAST_TRADEOFF,)
+    # Each training goes on where the one before has ended.
+    n_steps = -(-given.n_steps // len(tradeoffs))
+    for tradeoff in tradeoffs:
+        yield replace(given, tradeoff=tradeoff, n_steps=n_steps)
 
 
 def _structures(size: TableSize, budget: Budget) -> Iterator[tuple[str, int]]:
     """Yield types of covariances with numbers of components, the simplest first."""
-    rich = "subspace" if size.n_real > _WIDE else "full"
+    single = several = "full"
     if size.n_real == 0:
-        rich = "diag"
+        single = several = "diag"
+    elif size.n_real > _MANY_COLUMNS:
+        several = "subspace"
+        single = "subspace" if size.n_real > _WIDE else "full"
     if not budget.searches:
-        yield rich, 1
+        yield single, 1
         return
     yield "diag", 1
-    if rich == "full":
+    if single == "full":
         yield "tied", 1
-    yield rich, 1
-    sizes = [2, 4, 8, 16, 32, 64] if budget.is_thorough else [4, 16, 64]
+    yield single, 1
+    sizes = (2, 4, 8, 16, 32, 64) if budget.is_thorough else (4, 16, 64)
     for n_components in sizes:
         rows = _ROWS_OF_MANY if n_components >= _MANY else _ROWS_PER_COMPONENT
         if n_components * rows > size.rows_per_class:
             return
-        yield rich, n_components
         if n_components == 4:
             yield "diag", 4
-            if size.n_real > _MANY_COLUMNS:
-                yield "subspace", 4
+        yield several, n_components
