@@ -16,7 +16,6 @@ from hybridmix.families.moments import (
 )
 from hybridmix.families.prior import LOG_2PI
 
-
 # Numbers that are worked on at a time: of components that together have no more, all are
 # treated in one go, which saves calls; more would not fit into the cache.
 _BLOCK_NUMBERS = 1 << 16

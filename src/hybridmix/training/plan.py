@@ -17,8 +17,9 @@ from hybridmix.training.run import ClassifierOptions
 _WIDE = 60
 # A component should have this many labelled rows of its class; many components more.
 _ROWS_PER_COMPONENT, _ROWS_OF_MANY, _MANY = 10, 25, 8
-# With more real columns than this, several components per class share a subspace.
-_MANY_COLUMNS = 30
+# Holes make full covariances expensive: from this many columns on, several components per
+# class share a subspace.
+_MANY_WITH_HOLES = 30
 TRADEOFFS = (10.0, 100.0)
 # What unlabelled rows may count, compared with labelled ones.
 _WEIGHTS = (0.0, 0.1)
@@ -113,6 +114,8 @@ class TableSize:
         Number of classes.
     has_unlabelled : bool
         Whether there are unlabelled rows.
+    has_holes : bool
+        Whether real cells are missing.
     """
 
     rows_per_class: float
@@ -120,14 +123,21 @@ class TableSize:
     n_categorical: int
     n_classes: int
     has_unlabelled: bool
+    has_holes: bool
 
     @classmethod
     def of(cls, dataset: Dataset, schema: Schema, n_classes: int) -> TableSize:
         """Measure labelled rows."""
         counts = np.bincount(dataset.labelled().labels, minlength=n_classes)
         real, categorical = len(schema.real), len(schema.categorical)
-        has_unlabelled = dataset.unlabelled().n_rows > 0
-        return cls(float(np.median(counts)), real, categorical, n_classes, has_unlabelled)
+        return cls(
+            float(np.median(counts)),
+            real,
+            categorical,
+            n_classes,
+            dataset.unlabelled().n_rows > 0,
+            dataset.rows.observed is not None,
+        )
 
 
 def candidates(
@@ -194,7 +204,7 @@ def _structures(size: TableSize, budget: Budget) -> Iterator[tuple[str, int]]:
     single = several = "full"
     if size.n_real == 0:
         single = several = "diag"
-    elif size.n_real > _MANY_COLUMNS:
+    elif size.n_real > (_MANY_WITH_HOLES if size.has_holes else _WIDE):
         several = "subspace"
         single = "subspace" if size.n_real > _WIDE else "full"
     if not budget.searches:
