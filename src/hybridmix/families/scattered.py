@@ -98,7 +98,8 @@ class ScatteredRows:
 
         The rows are all rows of a chunk, values and mask; the index says which to take.
         """
-        real, observed = (np.take(array, index, axis=1) for array in rows)
+        real: FloatArray = np.take(rows[0], index, axis=1)
+        observed: BoolArray = np.take(rows[1], index, axis=1)
         n_observed = observed.sum(axis=0)
         sizes = np.sum(observed != by_missing, axis=0)
         n_added = int(sizes.max() - sizes.min())
@@ -111,7 +112,7 @@ class ScatteredRows:
         all_differ = 3 * len(examples) > 2 * len(index)
         if all_differ:
             examples = np.arange(len(index))
-        chosen = by_missing != observed[:, examples].T
+        chosen: BoolArray = np.not_equal(observed[:, examples].T, by_missing)
         members = np.nonzero(chosen)[1].reshape(len(examples), sizes.max()).T
         members = np.ascontiguousarray(members)
         of_rows = members if all_differ else members[:, numbers]
@@ -236,7 +237,8 @@ class ScatteredRows:
         d = len(self.real)
         places = cells[:, :, None] + d * d * np.arange(len(weights))[:, None]
         size = len(weights) * d * d
-        spread = np.bincount(places.ravel(), scattered.ravel(), size)
+        # Without any cells, np.bincount would return whole numbers.
+        spread = np.bincount(places.ravel(), scattered.ravel(), size).astype(float)
         kept = slice(d - self.n_added)
         return spread.reshape(-1, d, d)[:, kept, kept]
 
@@ -264,7 +266,7 @@ class ScatteredRows:
         n_patterns = self.members.shape[1]
         places = self.pattern + n_patterns * np.arange(len(per_row))[:, None]
         sums = np.bincount(places.ravel(), per_row.ravel(), len(per_row) * n_patterns)
-        return sums.reshape(-1, n_patterns)
+        return sums.astype(float).reshape(-1, n_patterns)
 
     def _cells(self) -> IntArray:
         """Flat positions (k, k, n_patterns) of the small systems in a square matrix."""
