@@ -12,8 +12,8 @@ from hybridmix._require import require, require_instance, require_number, requir
 from hybridmix.data import Schema
 from hybridmix.estimators.components import factors_in_units
 from hybridmix.models.mixture import Mixture
-from hybridmix.training.leaderboard import COLUMNS
 from hybridmix.training.covariances import COVARIANCE_TYPES, covariance_type_of
+from hybridmix.training.leaderboard import COLUMNS
 
 
 def component_attributes(model: Mixture, schema: Schema) -> dict[str, Any]:
