@@ -55,7 +55,13 @@ def with_holes(
 def fit(table: np.ndarray) -> MixtureDensity:
     """Fit by maximum likelihood, with the true number of components."""
     model = MixtureDensity(
-        2, covariance_prior=0.0, tol=1e-6, max_iter=5000, n_init=2, random_state=0
+        2,
+        covariance_type="full",
+        covariance_prior=0.0,
+        tol=1e-6,
+        max_iter=5000,
+        n_init=2,
+        random_state=0,
     )
     return model.fit(table)
 

@@ -48,7 +48,14 @@ def rubin(estimates: np.ndarray, variances: np.ndarray) -> Interval:
 
 def analyse(table: np.ndarray, seed: int) -> dict[str, Interval]:
     y = table[:, 1]
-    imputer = MixtureImputer(1, n_draws=N_DRAWS, tol=1e-6, random_state=seed).fit(table)
+    imputer = MixtureImputer(
+        1,
+        n_draws=N_DRAWS,
+        covariance_type="full",
+        covariance_prior=1.0,
+        tol=1e-6,
+        random_state=seed,
+    ).fit(table)
     drawn = np.array([completed[:, 1] for completed in imputer.draw(table)])
     variances = drawn.var(axis=1, ddof=1) / N_ROWS
     return {

@@ -116,8 +116,10 @@ def main(options: Options) -> None:
 
     upper, lower = right.subplots(2, 1, sharex=True)
     train, rows, n_observed = drifting_rows(generator)
-    log_density = MixtureDensity(1).fit(train).score_samples(rows)
-    scores = MixtureOutlierDetector(1).fit(train).score_samples(rows)
+    log_density = MixtureDensity(1, covariance_type="full").fit(train).score_samples(rows)
+    scores = (
+        MixtureOutlierDetector(1, covariance_type="full").fit(train).score_samples(rows)
+    )
     draw_boxes(upper, log_density, n_observed, GREY, "Log density: drifts with the holes")
     draw_boxes(
         lower,

@@ -79,7 +79,7 @@ class MixtureDensity(DensityMixin, DensityEstimator):
         the table, without a search. "balanced" compares candidates on up to 3,000 rows,
         "thorough" more of them on up to 20,000. A number of seconds ends a thorough
         search after about this time: the result then depends on the machine. The final
-        fit always takes all rows.
+        fit always takes all rows, and at least three starts where these take little time.
     n_jobs : int or None, default=None
         Threads. None uses as many as BLAS may; the result does not depend on it.
     random_state : int, RandomState or None, default=None

@@ -67,7 +67,8 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, DensityEstimator):
     >>> import numpy as np
     >>> from hybridmix import MixtureImputer
     >>> X = np.array([[1.0, 2.0], [2.0, 4.1], [3.0, 5.9], [4.0, np.nan]])
-    >>> MixtureImputer(1, covariance_type="full", covariance_prior=0).fit_transform(X).round(1)[-1]
+    >>> imputer = MixtureImputer(1, covariance_type="full", covariance_prior=0)
+    >>> imputer.fit_transform(X).round(1)[-1]
     array([4. , 7.9])
     """
 

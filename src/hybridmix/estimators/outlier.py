@@ -81,8 +81,8 @@ class MixtureOutlierDetector(OutlierMixin, DensityEstimator):
     roc_curve_ : dict of ndarray
         ``fpr``, ``tpr`` and ``thresholds`` of the same scores.
     n_components_, covariance_type_, covariance_prior_, leaderboard_, mixing_, means_, \
-    covariances_, loading_, noise_variances_, category_probabilities_, categories_, bic_, \
-    converged_, interrupted_, n_iter_, trace_, n_features_in_, feature_names_in_
+    covariances_, loading_, noise_variances_, category_probabilities_, categories_, \
+    bic_, converged_, interrupted_, n_iter_, trace_, n_features_in_, feature_names_in_
         As in `MixtureDensity`.
 
     Examples

@@ -6,14 +6,15 @@ from dataclasses import dataclass, replace
 
 from hybridmix.training.families import Structure
 
-# A component should have at least this many rows to itself.
-_ROWS_PER_COMPONENT = 10
+# A component should have at least this many rows to itself, and with a covariance of its
+# own this many times as many as columns.
+_ROWS_PER_COMPONENT, _ROWS_PER_COLUMN = 10, 2
 _NUMBERS = (1, 2, 4, 8, 16, 32)
 _MORE_NUMBERS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 # In up to this many columns, full covariances do as well as a subspace, and are faster.
 _NARROW = 32
 # About how many multiplications an iteration of EM may take for a candidate.
-_COSTLY, _TOO_COSTLY = 2e8, 2e9
+_CHEAP, _COSTLY, _TOO_COSTLY = 1e7, 5e7, 2e9
 # Without a search, full covariances are for at most this many columns.
 _WIDE = 64
 
@@ -26,8 +27,9 @@ class TableSize:
     ----------
     n_rows : int
         Rows that a candidate is fitted to.
-    n_distinct : int
-        How many of them differ.
+    n_free : float
+        How many of them say something of their own: distinct rows, or all of them in
+        tables of nothing but categories.
     n_real, n_categorical : int
         Columns.
     has_holes : bool
@@ -35,10 +37,17 @@ class TableSize:
     """
 
     n_rows: int
-    n_distinct: int
+    n_free: float
     n_real: int
     n_categorical: int
     has_holes: bool
+
+    def most_components(self, covariance_type: str) -> int:
+        """Return how many components the rows are enough for, at least 1."""
+        needed = _ROWS_PER_COMPONENT
+        if covariance_type == "full":
+            needed = max(needed, _ROWS_PER_COLUMN * self.n_real)
+        return max(1, int(self.n_free / needed))
 
     def cost(self, covariance_type: str, n_components: int) -> float:
         """Return about how many multiplications an iteration takes."""
@@ -47,6 +56,10 @@ class TableSize:
             return cells
         # With holes, every row has a system of equations of its own.
         return cells * self.n_real * (0.25 * self.n_real if self.has_holes else 1.0)
+
+    def is_cheap(self, covariance_type: str, n_components: int) -> bool:
+        """Return whether several starts take little time."""
+        return self.cost(covariance_type, n_components) <= _CHEAP
 
 
 @dataclass(frozen=True)
@@ -138,8 +151,7 @@ def candidate_chains(
     """
     numbers = list(n_components)
     if choice.n_components:
-        most = max(1, size.n_distinct // _ROWS_PER_COMPONENT)
-        numbers = [k for k in (_MORE_NUMBERS if is_thorough else _NUMBERS) if k <= most]
+        numbers = list(_MORE_NUMBERS if is_thorough else _NUMBERS)
     limit = _TOO_COSTLY if is_thorough else _COSTLY
     chains = []
     for one in _structures(choice, structure, size):
@@ -147,9 +159,11 @@ def candidate_chains(
         # One component with a tied covariance is one with a full covariance.
         is_double = choice.covariance_type and kind == "tied"
         wanted = [k for k in numbers if k > 1 or not is_double]
+        if choice.n_components:
+            most = size.most_components(kind)
+            wanted = [k for k in wanted if k <= most]
         kept = [k for k in wanted if size.cost(kind, k) <= limit]
-        if not choice.covariance_type:
-            kept = kept or wanted[:1]
+        kept = kept if choice.covariance_type else kept or wanted[:1]
         says_prior = one.covariance_prior != structure.covariance_prior
         chains.append([Candidate(one, k, says_prior, size.n_real > 0) for k in kept])
     return [chain for chain in chains if chain]
@@ -195,5 +209,5 @@ def fixed_candidate(
 def _plausible_number(size: TableSize) -> int:
     """Return a power of two that leaves every component enough rows."""
     n_columns = size.n_real + size.n_categorical
-    most = min(8, size.n_distinct // (10 * n_columns + 50))
+    most = min(8, int(size.n_free / (10 * n_columns + 50)))
     return max(1, 1 << (most.bit_length() - 1)) if most else 1

@@ -104,9 +104,13 @@ def fit_density(
         options.fills,
     )
     chosen = choose(search, dataset, schema, init, generator, pool)
+    estimation = options.estimation
+    if chosen.n_starts > estimation.n_init:
+        estimation = replace(estimation, n_init=chosen.n_starts)
     options = replace(
         options,
         structure=chosen.candidate.structure,
+        estimation=estimation,
         n_components=[chosen.candidate.n_components],
     )
     return _fit_fixed(

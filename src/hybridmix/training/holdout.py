@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from hybridmix.models.mixture import Mixture
 _HIDDEN_PARTS = 5
 # A single split holds out a quarter of the rows.
 _N_PARTS = 4
+# A smaller part of the weight of a row is rounding.
+_TRACE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,9 @@ class Holdout:
     numbers : ndarray of shape (n,)
         Which distinct row each of them is.
     folds : list of Fold
-        Equal rows are in the same fold, so that a weight of two is two rows, and that a
-        model is not scored by rows it has seen.
+        A weight of two is two rows: equal rows are in the same fold, so that a model is
+        not scored by rows it has seen. Only in tables of nothing but categories, where
+        equal rows are what the model is about, are they dealt out one by one.
     """
 
     dataset: Dataset
@@ -82,12 +85,14 @@ class Holdout:
         n_folds = min(n_folds if n_repetitions else _N_PARTS, n_distinct)
         folds = []
         for _ in range(max(n_repetitions, 1)):
-            places = generator.permutation(n_distinct)[numbers] % n_folds
+            places = generator.permutation(n_distinct)[numbers]
             for place in range(n_folds if n_repetitions else 1):
-                held = np.flatnonzero(places == place)
-                rest = np.flatnonzero(places != place)
-                if len(rest) and len(held):
-                    folds.append(Fold(dataset.take(rest), dataset.take(held), held))
+                if len(dataset.rows.real):
+                    held = dataset.filled_weights * (places % n_folds == place)
+                else:
+                    held = _dealt(places, dataset.filled_weights, n_folds, place)
+                fold = _fold(dataset, held)
+                folds += [] if fold is None else [fold]
         return cls(dataset, numbers, folds)
 
     def row_means(self, scores: list[FloatArray]) -> tuple[FloatArray, FloatArray]:
@@ -101,10 +106,45 @@ class Holdout:
         totals = np.zeros(self.dataset.n_rows)
         counts = np.zeros(self.dataset.n_rows)
         for fold, own in zip(self.folds, scores, strict=False):
-            totals[fold.index] += own
-            counts[fold.index] += 1.0
+            totals[fold.index] += fold.held.filled_weights * own
+            counts[fold.index] += fold.held.filled_weights
         seen = counts > 0.0
-        return totals[seen] / counts[seen], self.dataset.filled_weights[seen]
+        # Repetitions of folds do not make more rows.
+        weights = np.minimum(counts, self.dataset.filled_weights)[seen]
+        return totals[seen] / counts[seen], weights
+
+
+def _dealt(places: IntArray, weights: FloatArray, n_folds: int, place: int) -> FloatArray:
+    """Return how much of the weight (n,) of each row is in a fold.
+
+    Rows lie along a line, each as long as its weight, and equal ones next to each other.
+    Pieces of length one go to the folds in turn.
+    """
+    order = np.argsort(places, kind="stable")
+    ends = np.cumsum(weights[order])
+
+    def before(position: FloatArray) -> FloatArray:
+        turns = np.floor(position / n_folds)
+        return turns + np.clip(position - n_folds * turns - place, 0.0, 1.0)
+
+    held = np.empty(len(weights))
+    held[order] = before(ends) - before(np.r_[0.0, ends[:-1]])
+    return held
+
+
+def _fold(dataset: Dataset, held: FloatArray) -> Fold | None:
+    """Hold out some of the weight (n,) of each row; None if one part has no rows."""
+    weights = dataset.filled_weights
+    rest = weights - held
+    is_held, is_rest = (part > _TRACE * weights for part in (held, rest))
+    if not is_held.any() or not is_rest.any():
+        return None
+    index = np.flatnonzero(is_held)
+    return Fold(
+        replace(dataset, weights=rest).take(np.flatnonzero(is_rest)),
+        replace(dataset, weights=held).take(index),
+        index,
+    )
 
 
 def distinct_numbers(rows: Rows) -> IntArray:

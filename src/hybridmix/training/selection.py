@@ -43,7 +43,7 @@ from hybridmix.training.leaderboard import (
 # Candidates are compared on at most this many rows, by effort.
 _MOST_ROWS, _MOST_ROWS_THOROUGH = 3000, 20_000
 # Tables of more rows than this have one split; those of fewer than _FEW repeat folds.
-_MANY, _MANY_THOROUGH, _FEW = 1500, 5000, 150
+_MANY, _MANY_THOROUGH, _FEW = 800, 5000, 150
 _N_FOLDS = 4
 # EM of a candidate need not come closer to its maximum than candidates are apart.
 _ROUGH = Estimation(n_init=1, max_iter=20, tol=1e-2)
@@ -51,6 +51,9 @@ _ROUGH = Estimation(n_init=1, max_iter=20, tol=1e-2)
 # and at most so many candidates go on.
 _CLEAR, _FINALISTS = 2.0, 3
 _FIRST_FOLDS = 2
+# A candidate is judged by the mean of several folds, each with its own start; a single
+# unlucky start of the final fit would be much worse.
+_N_STARTS = 3
 # A chain ends when this many candidates in a row are worse than one before, or one that
 # is also clearly behind another chain.
 _PATIENCE = 2
@@ -94,11 +97,14 @@ class Chosen:
         Everything that was tried; empty without a search.
     interrupted : bool
         Whether the user ended the search.
+    n_starts : int
+        How many starts the final fit should have at least.
     """
 
     candidate: Candidate
     trials: list[Trial] = field(default_factory=list)
     interrupted: bool = False
+    n_starts: int = 1
 
 
 def choose(
@@ -132,7 +138,7 @@ def choose(
     n_distinct = int(distinct_numbers(sample.rows).max()) + 1
     size = TableSize(
         sample.n_rows,
-        n_distinct,
+        _free_rows(sample, n_distinct),
         len(schema.real),
         len(schema.categorical),
         sample.rows.observed is not None,
@@ -151,8 +157,12 @@ def choose(
     if search.fills:
         score = filling_score(holdout, np.random.default_rng([seed, 2]), pool)
     race = _Race(search, holdout, schema, init, score, seed, pool, dataset.n_rows)
-    with_interrupt = race.run(chains)
-    return race.chosen(with_interrupt)
+    interrupted = race.run(chains)
+    chosen = race.chosen(interrupted)
+    kind = chosen.candidate.structure.covariance_type
+    whole = replace(size, n_rows=dataset.n_rows)
+    is_cheap = whole.is_cheap(kind, chosen.candidate.n_components)
+    return replace(chosen, n_starts=_N_STARTS if is_cheap and not interrupted else 1)
 
 
 def _sampled(dataset: Dataset, most: int, seed: int) -> Dataset:
@@ -160,6 +170,14 @@ def _sampled(dataset: Dataset, most: int, seed: int) -> Dataset:
         return dataset
     generator = np.random.default_rng([seed, 0])
     return dataset.take(np.sort(generator.choice(dataset.n_rows, most, replace=False)))
+
+
+def _free_rows(dataset: Dataset, n_distinct: int) -> float:
+    """Return how many rows say something of their own; see `TableSize`."""
+    if len(dataset.rows.real):
+        return n_distinct
+    # More components than distinct rows would have nothing to do.
+    return min(dataset.total_weight, 5.0 * n_distinct)
 
 
 def _folding(n_distinct: int, is_thorough: bool) -> tuple[int, int]:
