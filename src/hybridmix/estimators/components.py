@@ -39,6 +39,11 @@ def factors_in_units(model: Mixture, schema: Schema) -> list[Any]:
     return list(getattr(components, "factors", [components]))
 
 
+def committee_of(estimator: Any) -> Committee | None:
+    """Return the committee of a fitted estimator, if it has one."""
+    return getattr(estimator, "committee_", None)
+
+
 def class_log_joint(
     model: Mixture, committee: Committee | None, table: Table, pool: Workers
 ) -> FloatArray:
@@ -86,7 +91,7 @@ class Marginal:
         schema = estimator.schema_
         places = schema.places(columns)
         model = estimator.model_.marginal(*places)
-        committee = getattr(estimator, "committee_", None)
+        committee = committee_of(estimator)
         if committee is not None:
             committee = committee.marginal(*places)
         return cls(schema.marginal(columns), model, committee)

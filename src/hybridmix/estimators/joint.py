@@ -12,7 +12,7 @@ from hybridmix._require import require, require_instance, require_positive
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import Table
 from hybridmix.estimators.base import FittedMixture
-from hybridmix.estimators.components import class_log_joint
+from hybridmix.estimators.components import class_log_joint, committee_of
 from hybridmix.models.calibration import Calibration
 from hybridmix.models.committee import Committee
 
@@ -24,8 +24,8 @@ class MixtureClassifier(ClassifierMixin, FittedMixture):
     component_classes_: IntArray
     temperature_: float
     uniform_share_: float
-    # What is asked for the class, if several mixtures are; then `model_` is the density.
-    committee_: Committee | None = None
+    # Only if several mixtures are asked for the class; then `model_` is the density.
+    committee_: Committee
     purpose = "models each class by a mixture density"
     fitted_attributes = (
         *FittedMixture.fitted_attributes,
@@ -48,9 +48,10 @@ class MixtureClassifier(ClassifierMixin, FittedMixture):
         require_positive("temperature_", temperature)
         is_share = isinstance(share, float) and 0.0 <= share < 1.0
         require(is_share, "uniform_share_ is not a share")
-        if self.committee_ is not None:
-            require_instance("committee_", self.committee_, Committee)
-            for member in self.committee_.members:
+        committee = committee_of(self)
+        if committee is not None:
+            require_instance("committee_", committee, Committee)
+            for member in committee.members:
                 self._check_model("committee_", member)
 
     def predict_joint_log_proba(self, X: Any) -> FloatArray:
@@ -70,7 +71,7 @@ class MixtureClassifier(ClassifierMixin, FittedMixture):
     def _class_log_joint(self, table: Table) -> FloatArray:
         """Return ``log p(x, c)`` in the units of the table, (C, n)."""
         with workers(self._n_threads) as pool:
-            return class_log_joint(self.model_, self.committee_, table, pool)
+            return class_log_joint(self.model_, committee_of(self), table, pool)
 
     @property
     def _calibration(self) -> Calibration:
@@ -108,7 +109,7 @@ class MixtureClassifier(ClassifierMixin, FittedMixture):
             Labels.
         """
         X, components = self._sample_rows(n_samples, random_state)
-        if self.committee_ is None:
+        if committee_of(self) is None:
             return X, self.classes_[self.component_classes_[components]]
         # The density says nothing about classes: their probabilities given the row do.
         generator = np.random.default_rng([self._seed(random_state), 1])

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hybridmix._typing import FloatArray
 from hybridmix.data import Schema
+from hybridmix.estimators.components import committee_of
 from hybridmix.estimators.density import MixtureDensity
 from hybridmix.estimators.joint import MixtureClassifier
 from hybridmix.estimators.search import HybridMixtureClassifierCV
@@ -112,7 +113,7 @@ def _(model: MixtureClassifier) -> _Outcome:
         mixture.offsets,
         model.classes_,
         calibration,
-        model.committee_,
+        committee_of(model),
     )
 
 
