@@ -65,7 +65,7 @@ def fit_classifier(
         check_memory(options.structure, len(schema.real), fewest)
     fraction = options.discrimination.validation_fraction
     if validation is None and fraction and not options.discrimination.is_generative:
-        dataset, validation = _held_out(dataset, fraction, generator)
+        dataset, validation = held_out(dataset, fraction, generator)
     if options.calibrate and validation is None:
         _check_folds(dataset, len(names))
     run = ClassifierRun(options, schema, dataset, init, generator, pool, names)
@@ -142,9 +142,10 @@ def _check_folds(dataset: Dataset, n_classes: int) -> None:
         raise ValueError("calibrate=True needs a class of two labelled rows or more.")
 
 
-def _held_out(
+def held_out(
     dataset: Dataset, fraction: float, generator: np.random.Generator
 ) -> tuple[Dataset, Dataset]:
+    """Hold out a share of the labelled rows of each class; return rest and held."""
     rest, held = dataset.split(fraction, generator)
     if held.n_rows == 0:
         raise ValueError(

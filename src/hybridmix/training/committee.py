@@ -14,9 +14,10 @@ from hybridmix.models.calibration import Calibration
 from hybridmix.models.committee import Committee
 from hybridmix.progress import announce
 from hybridmix.training.budget import Budget
+from hybridmix.training.classifier import held_out
 from hybridmix.training.leaderboard import simplest_within_noise
 from hybridmix.training.memory import check_memory
-from hybridmix.training.plan import Automatic, Candidate, TableSize, candidates
+from hybridmix.training.plan import Automatic, TableSize, candidates
 from hybridmix.training.record import INTERRUPTED, Fitted, bic_in_units, history_in_units
 from hybridmix.training.run import ClassifierOptions, Outcome, finished
 from hybridmix.training.trials import Entry, Part, Score, Search
@@ -27,6 +28,9 @@ _MOST_MEMBERS = 5
 # Tables of up to this many labelled rows are dealt into folds; larger ones are split.
 _FEW_ROWS, _N_FOLDS = 1_000, 3
 _HELD_SHARE = 0.2
+# Multiplications that the members may take for a step on all rows, a minute or two of
+# training: a member that would exceed them is left out, unless it is the only one.
+_MOST_WORK = 1e10
 # A search on this many labelled rows finds what a search on more would.
 _MOST_ROWS = 6_000
 
@@ -83,13 +87,14 @@ def fit_committee(
         What to call the classes in messages.
     """
     budget = Budget(options.effort)
-    size = TableSize.of(dataset, schema, len(names))
+    if parts is None:
+        fraction = options.base.discrimination.validation_fraction
+        parts = _parts(dataset, fraction, budget, generator)
+    size = TableSize.of(parts[0][0], schema, len(names))
     plan = candidates(options.base, options.automatic, size, budget)
     for candidate in plan:
         fewest = sum(map(min, candidate.options.n_components))
         check_memory(candidate.options.structure, len(schema.real), fewest)
-    if parts is None:
-        parts = _parts(dataset, budget, generator)
     search = Search(
         parts,
         schema,
@@ -104,8 +109,10 @@ def fit_committee(
     voters = [score for score in scores if score.entry.station] or scores
     log_scores = np.stack([score.log_scores for score in voters])
     n_members = _MOST_MEMBERS if budget.searches else 1
-    chosen, shares = fitted_shares(log_scores, held.weights, n_members)
-    members = [voters[number] for number in chosen]
+    chosen, _ = fitted_shares(log_scores, held.weights, n_members)
+    members = _affordable([voters[number] for number in chosen], dataset.n_rows)
+    log_scores = np.stack([score.log_scores for score in members])
+    _, shares = fitted_shares(log_scores, held.weights, len(members))
     if budget.searches:
         density = _best_density(scores, held)
         records, interrupted = _refitted(
@@ -126,13 +133,18 @@ def fit_committee(
 
 
 def _parts(
-    dataset: Dataset, budget: Budget, generator: np.random.Generator
+    dataset: Dataset,
+    fraction: float | None,
+    budget: Budget,
+    generator: np.random.Generator,
 ) -> list[Part]:
     """Return the rows to train candidates on, and those to score them by."""
     n_rows = dataset.labelled().n_rows
-    if n_rows <= _FEW_ROWS and budget.searches:
-        return list(dataset.folds(_N_FOLDS, generator))
-    rest, held = dataset.split(_HELD_SHARE, generator)
+    if n_rows <= _FEW_ROWS and budget.searches and fraction is None:
+        folds = dataset.folds(_N_FOLDS, generator)
+        return [(rest.thinned(_MOST_ROWS, generator), held) for rest, held in folds]
+    share = fraction or _HELD_SHARE
+    rest, held = held_out(dataset, share, generator)
     return [(rest.thinned(_MOST_ROWS, generator), held.thinned(_MOST_ROWS, generator))]
 
 
@@ -143,39 +155,39 @@ def _best_density(scores: Sequence[Score], held: HeldOut) -> Score:
     return fitted[simplest_within_noise(densities, held.weights)]
 
 
+def _affordable(scores: Sequence[Score], n_rows: int) -> list[Score]:
+    """Return the first entries, of which at least one, that take no more than is allowed.
+
+    What is allowed is counted in multiplications, not in seconds: the same table gives
+    the same committee on every machine.
+    """
+    work = np.cumsum([n_rows * score.entry.work for score in scores])
+    return list(scores[: max(1, int(np.sum(work <= _MOST_WORK)))])
+
+
 def _refitted(
     search: Search, dataset: Dataset, scores: Sequence[Score], interrupted: bool
 ) -> tuple[dict[Entry, Fitted], bool]:
-    """Fit entries to all rows; return records, and whether the user has ended it.
+    """Go on with entries on all rows; return records, and whether the user has ended it.
 
     Those that are missing then are models of a part of the rows.
     """
-    records = {}
-    for score in scores:
-        assert score.entry.first is not None, "it has been scored"
-        records[score.entry] = _record(
-            search, search.parts[0][0], score, score.entry.first
-        )
-    if search.parts[0][0] is dataset:
+    first_part = search.parts[0][0]
+    records = {
+        score.entry: _record(search, first_part, score, score.entry.outcome)
+        for score in scores
+    }
+    if first_part is dataset or interrupted:
         return records, interrupted
-    last: dict[Candidate, int] = {}
-    for entry in records:
-        last[entry.candidate] = max(entry.station, last.get(entry.candidate, 0))
-    by_station = {(score.entry.candidate, score.entry.station): score for score in scores}
     try:
-        for number, (candidate, n_stations) in enumerate(last.items()):
-            if interrupted:
-                break
-            announce("members", number, len(last), candidate.name(n_stations))
-            path = search.path(candidate, dataset, n_stations)
-            for station, outcome in enumerate(path):
-                finished(outcome)
-                own = by_station.get((candidate, station))
-                if own is not None:
-                    records[own.entry] = _record(search, dataset, own, outcome)
+        for number, score in enumerate(scores):
+            announce("members", number, len(scores), score.entry.name)
+            outcome = search.continued(score.entry, dataset)
+            finished(outcome)
+            records[score.entry] = _record(search, dataset, score, outcome)
     except KeyboardInterrupt:
-        interrupted = True
-    return records, interrupted
+        return records, True
+    return records, False
 
 
 def _record(search: Search, dataset: Dataset, score: Score, outcome: Outcome) -> Fitted:

@@ -16,7 +16,7 @@ from hybridmix.training.run import ClassifierOptions
 # With more real columns than this, correlations are those of a subspace.
 _WIDE = 60
 # A component should have this many labelled rows of its class; many components more.
-_ROWS_PER_COMPONENT, _ROWS_OF_MANY, _MANY = 10, 25, 8
+_ROWS_PER_COMPONENT, _ROWS_OF_MANY, _MANY = 10, 20, 8
 # Holes make full covariances expensive: from this many columns on, several components per
 # class share a subspace.
 _MANY_WITH_HOLES = 30
@@ -64,6 +64,12 @@ class Candidate:
     def unlabelled_weight(self) -> float:
         """What an unlabelled row counts."""
         return float(self.options.unlabelled_weight)
+
+    def discrimination(self, station: int) -> Discrimination:
+        """Return the last training of the first stations; the likelihood, for none."""
+        if station == 0:
+            return replace(self.options.discrimination, objective="likelihood")
+        return self.stations[station - 1]
 
     @property
     def n_components(self) -> int:

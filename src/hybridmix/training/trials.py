@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -15,11 +15,12 @@ from hybridmix._typing import FloatArray
 from hybridmix.data import Dataset, Schema
 from hybridmix.evaluation import log_joint
 from hybridmix.models.calibration import Calibration
+from hybridmix.models.mixture import Mixture
 from hybridmix.progress import announce, listening
 from hybridmix.training.budget import Budget
 from hybridmix.training.leaderboard import Trial, mean_and_error
 from hybridmix.training.plan import Candidate
-from hybridmix.training.run import ClassifierRun, Outcome, finished
+from hybridmix.training.run import ClassifierOptions, ClassifierRun, Outcome, finished
 from hybridmix.training.votes import HeldOut
 
 # Rows to train on, and rows to score.
@@ -57,6 +58,17 @@ class Entry:
     def name(self) -> str:
         """What to call it."""
         return self.candidate.name(self.station)
+
+    @property
+    def outcome(self) -> Outcome:
+        """The training on the first part."""
+        assert self.first is not None, "it has been tried"
+        return self.first
+
+    @property
+    def work(self) -> int:
+        """About how many multiplications the evaluation of a row takes."""
+        return self.outcome.solution.model.work
 
     @property
     def options(self) -> dict[str, object]:
@@ -147,22 +159,28 @@ class Search:
             np.concatenate([part.filled_weights for part in held]),
         )
 
-    def path(
-        self, candidate: Candidate, dataset: Dataset, n_stations: int | None = None
-    ) -> Iterator[Outcome]:
-        """Train a candidate: EM, then its stations, or the first ones of them."""
+    def path(self, candidate: Candidate, dataset: Dataset) -> Iterator[Outcome]:
+        """Train a candidate: EM, then its stations."""
         weight = candidate.unlabelled_weight
         rows = dataset if weight else dataset.labelled()
-        run = ClassifierRun(
-            candidate.options,
-            self.schema,
-            rows,
-            self.init,
-            self.generator,
-            self.pool,
-            self.names,
+        run = self._run_of(candidate.options, rows, self.init)
+        return run.solve_path(rows, candidate.stations, weight)
+
+    def continued(self, entry: Entry, dataset: Dataset) -> Outcome:
+        """Train an entry on other rows, from where the first part has led."""
+        candidate, start = entry.candidate, entry.outcome.solution.model
+        weight = candidate.unlabelled_weight
+        rows = dataset if weight else dataset.labelled()
+        discrimination = candidate.discrimination(entry.station)
+        options = replace(candidate.options, discrimination=discrimination)
+        return self._run_of(options, rows, start).solve(rows, None, weight, start)
+
+    def _run_of(
+        self, options: ClassifierOptions, dataset: Dataset, init: str | Mixture
+    ) -> ClassifierRun:
+        return ClassifierRun(
+            options, self.schema, dataset, init, self.generator, self.pool, self.names
         )
-        return run.solve_path(rows, candidate.stations[:n_stations], weight)
 
     def scores(
         self, plan: Sequence[Candidate], budget: Budget
