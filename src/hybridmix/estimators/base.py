@@ -77,7 +77,7 @@ class FittedMixture(BaseEstimator):
         n_classes = len(getattr(self, "classes_", [0]))
         require(model.n_classes == n_classes, f"{name} has other classes than classes_")
         layout = model.family.layout()
-        wanted = (len(self.schema_.real), self.schema_.n_categories)
+        wanted = (len(self.schema_.real), self.schema_.code_sizes)
         require(layout in (None, wanted), f"{name} has other columns than schema_")
 
     # Reading ------------------------------------------------------------------------

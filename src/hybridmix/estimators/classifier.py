@@ -253,10 +253,9 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
                 f"{type(self).__name__} requires y to be passed, but the target y is "
                 "None."
             )
-        read = self._learn_table(X, sample_weight)
-        schema = read.table.schema
         classes, labels = encode_labels(y, self.unlabelled)
-        check_consistent_length(read.table.real, labels)
+        read = self._learn_table(X, sample_weight, labels)
+        schema = read.table.schema
         dataset = Dataset.arrange(read.table, labels, read.weights)
         names = [f"The class {label!r}" for label in classes.tolist()]
         _check_classes(dataset, names)

@@ -56,7 +56,7 @@ class Marginal:
     def of(cls, estimator: Any, columns: Sequence[int]) -> Marginal:
         """Return the marginal of a fitted estimator over columns at some positions."""
         schema = estimator.schema_
-        model = estimator.model_.marginal(*schema.places(columns))
+        model = estimator.model_.marginal(*schema.model_places(columns))
         return cls(schema.marginal(columns), model)
 
     def log_joint(self, real: FloatArray, codes: IntArray) -> FloatArray:

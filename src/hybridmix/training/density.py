@@ -95,8 +95,8 @@ def fit_density(
         fit.model,
         fit.converged,
         fit.n_iter,
-        history_in_units(fit.traces, dataset, schema.scale),
-        bic_in_units([fit.bic], dataset, schema.scale),
+        history_in_units(fit.traces, dataset, schema),
+        bic_in_units([fit.bic], dataset, schema),
         messages=em_messages(
             fit.converged, fit.interrupted, fit.n_reseeded, estimation.max_iter
         ),
