@@ -1,10 +1,10 @@
-"""Whether the values of a column form two heaps, as components or classes do."""
+"""Whether the values of a column form two heaps, as clusters of rows do."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from hybridmix._typing import BoolArray, FloatArray
+from hybridmix._typing import FloatArray
 
 _N_ITERATIONS = 20
 # Where EM begins to tell the heaps apart, in standard deviations from the mean.
@@ -17,54 +17,47 @@ _NARROWEST = 0.02
 _N_POINTS = 50
 
 
-def have_two_heaps(values: FloatArray, resolution: float) -> BoolArray:
-    """Return whether mixtures of two Gaussians have a valley between their means, (G,).
+def has_two_heaps(values: FloatArray, resolution: float) -> bool:
+    """Return whether a mixture of two Gaussians has a valley between its means.
 
     Parameters
     ----------
-    values : ndarray of shape (G, m)
-        Equally probable values of each group.
+    values : ndarray of shape (m,)
+        Equally probable values.
     resolution : float
         How far apart neighbouring values are; no heap is narrower.
     """
-    deviations = values.std(axis=1, keepdims=True)
-    varies = deviations[:, 0] > 0.0
-    deviations = np.where(deviations > 0.0, deviations, 1.0)
-    values = (values - values.mean(axis=1, keepdims=True)) / deviations
-    floor = np.maximum(_NARROWEST, resolution / deviations) ** 2
-    found = [_has_valley(*_two_gaussians(values, floor, start)) for start in _STARTS]
-    return np.any(found, axis=0) & varies
+    deviation = float(values.std())
+    if deviation == 0.0:
+        return False
+    values = (values - values.mean()) / deviation
+    floor = max(_NARROWEST, resolution / deviation) ** 2
+    return any(_has_valley(*_two_gaussians(values, floor, start)) for start in _STARTS)
 
 
 def _two_gaussians(
-    values: FloatArray, floor: FloatArray, start: float
+    values: FloatArray, floor: float, start: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Fit shares, means and deviations (G, 2) by EM, from the values on either side."""
+    """Fit shares, means and deviations (2,) by EM, from the values on either side."""
     upper = (values > start).astype(float)
-    posterior = np.stack([1.0 - upper, upper], axis=1)
-    n_values = values.shape[1]
-    shares = means = variances = np.ones((len(values), 2))
+    posterior = np.stack([1.0 - upper, upper])
+    shares = means = variances = np.ones(2)
     for _ in range(_N_ITERATIONS):
-        counts = np.maximum(posterior.sum(axis=2), 1e-12)
-        shares = counts / n_values
-        means = (posterior @ values[:, :, None])[:, :, 0] / counts
-        squares = np.square(values[:, None] - means[:, :, None])
-        variances = (posterior * squares).sum(axis=2) / counts + floor
-        logs = np.log(shares / np.sqrt(variances))[:, :, None]
-        logs = logs - 0.5 * squares / variances[:, :, None]
-        logs -= logs.max(axis=1, keepdims=True)
-        posterior = np.exp(logs)
-        posterior /= posterior.sum(axis=1, keepdims=True)
+        counts = np.maximum(posterior.sum(axis=1), 1e-12)
+        shares = counts / len(values)
+        means = posterior @ values / counts
+        squares = np.square(values - means[:, None])
+        variances = (posterior * squares).sum(axis=1) / counts + floor
+        logs = np.log(shares / np.sqrt(variances))[:, None]
+        logs = logs - 0.5 * squares / variances[:, None]
+        posterior = np.exp(logs - np.logaddexp(*logs))
     return shares, means, np.sqrt(variances)
 
 
-def _has_valley(
-    shares: FloatArray, means: FloatArray, deviations: FloatArray
-) -> BoolArray:
-    """Return whether densities of mixtures (G, 2) fall between the means, (G,)."""
-    points = np.linspace(means[:, 0], means[:, 1], _N_POINTS, axis=1)
-    steps = (points[:, None] - means[:, :, None]) / deviations[:, :, None]
-    heights = (shares / deviations)[:, :, None] * np.exp(-0.5 * np.square(steps))
-    density = heights.sum(axis=1)
-    lower = np.minimum(density[:, 0], density[:, -1])
-    return (density.min(axis=1) < _VALLEY * lower) & (shares.min(axis=1) > _LEAST_SHARE)
+def _has_valley(shares: FloatArray, means: FloatArray, deviations: FloatArray) -> bool:
+    if shares.min() < _LEAST_SHARE:
+        return False
+    points = np.linspace(*means, _N_POINTS)
+    steps = (points - means[:, None]) / deviations[:, None]
+    density = (shares / deviations) @ np.exp(-0.5 * np.square(steps))
+    return bool(density.min() < _VALLEY * min(density[0], density[-1]))

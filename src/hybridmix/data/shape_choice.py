@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from hybridmix._typing import BoolArray, FloatArray, IntArray
-from hybridmix.data.heaps import have_two_heaps
+from hybridmix.data.heaps import has_two_heaps
 from hybridmix.data.shapes import ColumnShape, Logarithm, Logit, SinhArcsinh, Transform
 
 # A column of less weight says too little about its shape.
@@ -43,7 +43,7 @@ _BOUNDS = ((0.0, 1.0), (0.0, 100.0))
 # Variances of classes are drawn to the one within all classes as if by this many rows.
 _SHARED_ROWS = 5.0
 _LEAST_MASS = 1e-300
-# Quantiles that stand for the values of a group.
+# Quantiles that stand for the values of a column.
 _LEVELS = tuple((np.arange(100) + 0.5) / 100.0)
 
 
@@ -224,11 +224,13 @@ def _clear_transform(cells: Cells) -> Transform | None:
 
 
 def _is_heaped(cells: Cells) -> bool:
-    """Return whether most values lie in groups of two heaps, which no map makes one."""
-    parts = [cells.part(cells.groups == group) for group in np.unique(cells.groups)]
-    values = np.array([part.quantiles(_LEVELS) for part in parts])
-    heaped = have_two_heaps(values, cells.resolution)
-    return float(heaped @ [part.total for part in parts]) > 0.5 * cells.total
+    """Return whether values form two heaps, which components should tell apart.
+
+    Within known classes this is no reason against a map.
+    """
+    if len(np.unique(cells.groups)) > 1:
+        return False
+    return has_two_heaps(np.array(cells.quantiles(_LEVELS)), cells.resolution)
 
 
 def _candidates(cells: Cells) -> Iterator[tuple[Transform, int]]:
@@ -239,7 +241,9 @@ def _candidates(cells: Cells) -> Iterator[tuple[Transform, int]]:
     for low, high in _BOUNDS:
         if low < least and 0.5 * high < most < high:
             yield logit_between(cells, low, high), 1
-    yield skewed(cells), 2
+    lower, upper = cells.quantiles((0.25, 0.75))
+    if lower < upper:  # otherwise half of the values are the same
+        yield skewed(cells), 2
 
 
 def logarithm(cells: Cells) -> Logarithm:

@@ -14,7 +14,7 @@ from hybridmix._require import (
     require_number,
     require_positive,
 )
-from hybridmix._typing import FloatArray
+from hybridmix._typing import FloatArray, IntArray
 
 # Farther from its centre than this, in its own units, no value is told from another.
 _FARTHEST = 1e50
@@ -294,9 +294,12 @@ class ColumnShape:
         values = np.rint(values) if self.whole else values
         return np.clip(values, self.low, self.high)
 
-    def spike_codes(self, values: FloatArray) -> np.ndarray:
-        """Return which spike a value is, from 1 on; 0 for others, -1 where missing."""
+    def spike_codes(self, values: FloatArray) -> IntArray:
+        """Return which spike a value is, from 1 on; 0 for others, -1 where missing.
+
+        Spikes in single precision are known as well.
+        """
         codes = np.where(np.isnan(values), -1, 0).astype(np.int32)
         for number, spike in enumerate(self.spikes, start=1):
-            codes[values == spike] = number
+            codes[(values == spike) | (values == float(np.float32(spike)))] = number
         return codes

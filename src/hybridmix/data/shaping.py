@@ -53,7 +53,7 @@ class Shaping:
         mapped = values.copy()
         for place, shape in self.shapes.items():
             if shape.spikes:
-                mapped[place, np.isin(values[place], shape.spikes)] = np.nan
+                mapped[place, shape.spike_codes(values[place]) > 0] = np.nan
             mapped[place] = shape.forward(mapped[place])
         return mapped
 
@@ -79,8 +79,7 @@ class Shaping:
         for place, shape in self.shapes.items():
             if shape.transform is not None:
                 own = -shape.transform.log_derivative(values[place])
-                is_seen = ~np.isnan(own) & ~np.isin(values[place], shape.spikes)
-                total += np.where(is_seen, own, 0.0)
+                total += np.where(shape.spike_codes(values[place]) == 0, own, 0.0)
         return total
 
     # Rows to values -------------------------------------------------------------------

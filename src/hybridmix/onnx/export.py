@@ -72,6 +72,9 @@ def to_onnx(model: Any, *, dtype: str = "float32") -> onnx.ModelProto:
     graph = Graph()
     table = TableInputs.declare(graph, schema, np.dtype(dtype))
     densities = component_densities(mixture.family, mixture.components, graph, table)
+    volume = table.log_volume(graph)
+    if volume is not None:
+        densities = graph.op("Sub", densities, volume)
     log_joint = _log_joint(graph, densities, mixture.log_weights, outcome.offsets)
     _declare_outputs(graph, log_joint, outcome, np.dtype(dtype))
     return _proto(graph, type(model).__name__, schema)
