@@ -6,6 +6,7 @@ from hybridmix.data.cells import distinct, number_of
 
 
 def sorted_categories(values: frozenset[object]) -> tuple[object, ...]:
+    """Sort categories; those of several types by type and text."""
     try:
         return tuple(sorted(values))  # type: ignore[type-var]
     except TypeError:

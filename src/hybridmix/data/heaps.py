@@ -57,7 +57,7 @@ def _two_gaussians(
 def _has_valley(shares: FloatArray, means: FloatArray, deviations: FloatArray) -> bool:
     if shares.min() < _LEAST_SHARE:
         return False
-    points = np.linspace(*means, _N_POINTS)
+    points = np.linspace(means[0], means[1], _N_POINTS)
     steps = (points - means[:, None]) / deviations[:, None]
     density = (shares / deviations) @ np.exp(-0.5 * np.square(steps))
     return bool(density.min() < _VALLEY * min(density[0], density[-1]))

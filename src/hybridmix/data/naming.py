@@ -13,6 +13,7 @@ from hybridmix.data.columns import Columns
 def named_columns(
     selection: Sequence[int | str | bool] | None, columns: Columns
 ) -> set[int]:
+    """Return the positions of columns that a user calls categorical."""
     if selection is None:
         return set()
     chosen = np.asarray(selection)
@@ -34,6 +35,7 @@ def named_columns(
 def positions_of(
     columns: Sequence[int | str], names: tuple[str, ...] | None, n_columns: int
 ) -> list[int]:
+    """Return the positions of columns given by name or number."""
     where: dict[str, int] = {}
     if any(isinstance(column, str) for column in columns):
         where = {name: position for position, name in enumerate(names or ())}

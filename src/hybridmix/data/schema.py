@@ -165,7 +165,8 @@ class Schema:
         # Spikes may be all that a column has.
         is_seen = summary.real.is_seen | np.isin(real, list(shapes or ()))
         kept = [j for j, seen in zip(real, is_seen, strict=True) if seen]
-        found = dict(zip(categorical, map(sorted_categories, summary.categories), strict=True))
+        in_order = map(sorted_categories, summary.categories)
+        found = dict(zip(categorical, in_order, strict=True))
         categories = {j: values for j, values in found.items() if values}
         _warn_about_empty(columns, {*kept, *categories})
         scale, is_constant = summary.real.scales()

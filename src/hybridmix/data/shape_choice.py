@@ -1,8 +1,8 @@
 """Choosing the shape of a real column by penalised likelihood.
 
-Likelihoods of a column by itself and of its mapped values are compared in the units of the
-column. Spikes are not found in this way: a probability and a density cannot be compared.
-They are values that repeat far more often than all others.
+Likelihoods of a column by itself and of its mapped values are compared in the units of
+the column. Spikes are not found in this way: a probability and a density cannot be
+compared. They are values that repeat far more often than all others.
 """
 
 from __future__ import annotations
@@ -28,15 +28,16 @@ _LARGEST_WHOLE = 2.0**53
 # value that is not one. It leaves this many distinct values: otherwise the column is one
 # of few values, all of which repeat.
 _SPIKE_SHARE, _SPIKE_RATIO, _MOST_SPIKES, _FEWEST_OTHERS = 0.05, 3.0, 3, 20
-# A spike splits the rows of every class in two, which takes this many rows of each.
-_FEWEST_PER_GROUP = 100.0
+# Classes of fewer rows on average do not say enough: in small tables, spikes and
+# transforms cost more than they gain.
+FEWEST_PER_GROUP = 100.0
 # Below this many distinct values a transform would follow the gaps between them.
 _FEWEST_DISTINCT = 8
 # A transform has to gain this much log-likelihood, and this much per row, besides what
 # its parameters cost.
-_CLEAR, _CLEAR_PER_ROW = 25.0, 0.1
+_CLEAR, _CLEAR_PER_ROW = 10.0, 0.05
 # Columns that could gain less than this per row, at a guess, are not looked at further.
-_LEAST_NEGENTROPY = 0.04
+_LEAST_NEGENTROPY = 0.02
 _SKEWS, _TAILS = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0), (0.4, 0.6, 0.8, 1.0)
 _STEPS = (-0.75, -0.25, 0.25, 0.75)
 _BOUNDS = ((0.0, 1.0), (0.0, 100.0))
@@ -78,8 +79,13 @@ class Cells:
     @property
     def is_whole(self) -> bool:
         """Whether all values are whole numbers."""
-        values = self.values
-        return bool(np.all((np.abs(values) < _LARGEST_WHOLE) & (values == np.rint(values))))
+        is_whole = self.values == np.rint(self.values)
+        return bool(np.all(is_whole & (np.abs(self.values) < _LARGEST_WHOLE)))
+
+    @property
+    def are_enough(self) -> bool:
+        """Whether there are enough cells for each group, on average."""
+        return self.total >= FEWEST_PER_GROUP * len(np.unique(self.groups))
 
     def part(self, kept: BoolArray) -> Cells:
         """Return some of the cells."""
@@ -147,7 +153,7 @@ class Cells:
         sums = np.bincount(self.groups, squares)
         pooled = sums.sum() / counts.sum()
         if not 0.0 < pooled < np.inf:
-            return means, sums, np.inf
+            return means, np.ones_like(means), np.inf
         variances = (sums + _SHARED_ROWS * pooled) / (counts + _SHARED_ROWS)
         entropy = 0.5 * float(counts @ np.log(variances))
         return means[self.groups], np.sqrt(variances)[self.groups], entropy
@@ -190,9 +196,8 @@ def shape_with(
 
 def spikes_of(cells: Cells) -> tuple[float, ...]:
     """Return the values that repeat far more often than all others."""
-    n_groups = len(np.unique(cells.groups))
     values, places = np.unique(cells.values, return_inverse=True)
-    if cells.total < _FEWEST_PER_GROUP * n_groups or len(values) <= _FEWEST_OTHERS:
+    if not cells.are_enough or len(values) <= _FEWEST_OTHERS:
         return ()
     shares = np.bincount(places, cells.weights) / cells.total
     order = np.argsort(-shares, kind="stable")
@@ -208,8 +213,8 @@ def spikes_of(cells: Cells) -> tuple[float, ...]:
 
 
 def _clear_transform(cells: Cells) -> Transform | None:
-    """Return the transform of clearly the highest penalised likelihood, if there is one."""
-    if cells.total < FEWEST or len(np.unique(cells.values)) < _FEWEST_DISTINCT:
+    """Return the transform of clearly the highest penalised likelihood, if any."""
+    if not cells.are_enough or len(np.unique(cells.values)) < _FEWEST_DISTINCT:
         return None
     if cells.negentropy < _LEAST_NEGENTROPY:
         return None

@@ -32,8 +32,9 @@ SHAPE_WORDS = (AUTO, PLAIN, "symmetric", "skewed", "positive", "bounded")
 Wish: TypeAlias = "str | tuple[float, float] | ColumnShape"
 ShapeOption: TypeAlias = "str | Mapping[int | str, Wish]"
 
-# Shapes are chosen by at most this many rows, spread evenly over the table.
-_MOST_ROWS = 1000
+# Shapes are chosen by at most this many rows, or this many for each class, spread evenly
+# over the table.
+_MOST_ROWS, _MOST_PER_GROUP = 1000, 150
 # Tables of more real columns are left as they are, unless columns are named; so are those
 # of this many columns of one unit, such as images, whose distances are to be kept.
 _MOST_COLUMNS, _WIDE = 1000, 32
@@ -96,9 +97,10 @@ def learned_shapes(
         return {}
     sample = _Sample.of(columns, list(wishes), weights, groups, scaling != "common")
     shapes = {j: sample.shape(j, wish) for j, wish in wishes.items()}
-    chosen = [j for j, wish in wishes.items() if wish == AUTO and shapes[j].spikes]
-    for j in sorted(chosen, key=sample.n_spikes(shapes).get, reverse=True)[_MOST_SPIKED:]:
-        shapes[j] = sample.shape(j, wishes[j], spikes=False)
+    spiked = [j for j, wish in wishes.items() if wish == AUTO and shapes[j].spikes]
+    spiked.sort(key=lambda j: sample.spike_weight(j, shapes[j]), reverse=True)
+    for j in spiked[_MOST_SPIKED:]:
+        shapes[j] = sample.shape(j, AUTO, spikes=False)
     return {j: shape for j, shape in shapes.items() if not shape.is_plain}
 
 
@@ -115,15 +117,14 @@ def _wishes(
         positions = positions_of(list(option), columns.names, columns.n_columns)
         named = dict(zip(positions, option.values(), strict=True))
         _check_real(named, columns, real)
-    is_wide = len(real) > _MOST_COLUMNS or (scaling == "comparable" and len(real) >= _WIDE)
+    most = _WIDE - 1 if scaling == "comparable" else _MOST_COLUMNS
+    is_wide = len(real) > most
     if is_wide or total < FEWEST:
         return {j: wish for j, wish in sorted(named.items()) if wish not in (AUTO, PLAIN)}
     return {j: named.get(j, AUTO) for j in real}
 
 
-def _check_real(
-    named: Mapping[int, Wish], columns: Columns, real: Sequence[int]
-) -> None:
+def _check_real(named: Mapping[int, Wish], columns: Columns, real: Sequence[int]) -> None:
     known = set(real)
     for j, wish in named.items():
         if j not in known and wish not in (AUTO, PLAIN):
@@ -169,7 +170,9 @@ class _Sample:
             rows = rows[groups >= 0]
         if weights is not None:
             rows = rows[weights[rows] > 0.0]
-        rows = rows[:: max(1, -(-len(rows) // _MOST_ROWS))]
+        n_groups = 1 if groups is None else len(np.unique(groups[rows]))
+        most = max(_MOST_ROWS, _MOST_PER_GROUP * n_groups)
+        rows = rows[:: max(1, -(-len(rows) // most))]
         matrix = np.ascontiguousarray(columns.real(positions)[rows].T)
         return cls(
             columns.names,
@@ -185,12 +188,9 @@ class _Sample:
         observed = np.isfinite(self.values[column])
         return Cells(self.values[column], self.weights, self.groups).part(observed)
 
-    def n_spikes(self, shapes: Mapping[int, ColumnShape]) -> dict[int, float]:
-        """Return the weight of the cells of each column that are spikes."""
-        return {
-            j: float(self.weights @ np.isin(self.values[j], shape.spikes))
-            for j, shape in shapes.items()
-        }
+    def spike_weight(self, column: int, shape: ColumnShape) -> float:
+        """Return the weight of the cells of a column that are spikes."""
+        return float(self.weights @ (shape.spike_codes(self.values[column]) > 0))
 
     def shape(self, column: int, wish: Wish, *, spikes: bool = True) -> ColumnShape:
         """Return the shape of a column, as it is asked for."""

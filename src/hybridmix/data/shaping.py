@@ -29,7 +29,7 @@ class Shaping:
 
     @classmethod
     def of(cls, shapes: Mapping[int, ColumnShape], real: Sequence[int]) -> Shaping:
-        """Number shapes, given by positions in the table, by places among real columns."""
+        """Place shapes, which are given by position in the table, among real columns."""
         if not shapes:
             return cls({})
         return cls({k: shapes[j] for k, j in enumerate(real) if j in shapes})

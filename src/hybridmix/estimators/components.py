@@ -76,6 +76,27 @@ class Marginal:
             return log_joint(self.model, table, pool) - table.log_volume()
 
     def moments(self) -> tuple[FloatArray, FloatArray]:
-        """Return means (J, k) and covariances (J, k, k) of the real columns."""
+        """Return means (J, k) and covariances (J, k, k) of the mapped real columns."""
         gaussian = factors_in_units(self.model, self.schema)[0]
         return gaussian.means, gaussian.full_covariances
+
+    def column_moments(self) -> tuple[FloatArray, FloatArray]:
+        """Return means and deviations (J,) of the only column, which is real.
+
+        They are those of its values, spikes among them, whatever its shape.
+        """
+        means, covariances = (part.reshape(-1) for part in self.moments())
+        deviations = np.sqrt(covariances)
+        shape = self.schema.shapes.get(self.schema.real[0])
+        if shape is None:
+            return means, deviations
+        means, deviations = shape.moments(means, deviations)
+        if not shape.spikes:
+            return means, deviations
+        codes = factors_in_units(self.model, self.schema)[1]
+        other, *shares = np.exp(codes.log_probabilities).T
+        squares = other * (deviations**2 + means**2)
+        means = other * means
+        for share, spike in zip(shares, shape.spikes, strict=True):
+            means, squares = means + share * spike, squares + share * spike**2
+        return means, np.sqrt(np.maximum(squares - means**2, 0.0))

@@ -153,7 +153,7 @@ class MixtureEstimator(FittedMixture):
     def _wanted_shapes(self, n_columns: int) -> ShapeOption:
         """Return the shapes to learn; a model that training goes on from has its own."""
         if not isinstance(self.init, FittedMixture):
-            return self.column_shapes  # type: ignore[no-any-return]
+            return self.column_shapes
         known = self.init.schema_
         if known.n_columns != n_columns:
             return PLAIN  # it is refused as soon as the columns are known

@@ -206,7 +206,8 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
         n_rows = int(np.clip(_MOST_CELLS // self.n_features_in_, *_N_DRAWN))
         # The seed is fixed, so that the level is a function of the model alone.
         rows, _ = self.model_.sample(n_rows, np.random.default_rng(0))
-        return _level(self._typicality(self.schema_.without_spikes(rows)), None, float(np.exp(LOG_RARE)))
+        rows = self.schema_.without_spikes(rows)
+        return _level(self._typicality(rows), None, float(np.exp(LOG_RARE)))
 
     def _check_anomalies(self, y: Any) -> np.ndarray:
         if y is None:

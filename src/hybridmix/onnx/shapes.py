@@ -24,8 +24,8 @@ class Mapped(NamedTuple):
 
 
 @singledispatch
-def mapped(transform: Any, graph: Graph, values: Value) -> Mapped:
-    """Return what a transform makes of values (n, 1)."""
+def mapped(transform: Any, *_: Any) -> Mapped:
+    """Return what a transform makes of values (n, 1) of a graph."""
     raise UnsupportedError(transform, "an export to ONNX", "Use column_shapes='plain'.")
 
 

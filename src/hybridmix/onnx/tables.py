@@ -109,7 +109,9 @@ class TableInputs:
 
     def codes(self, graph: Graph) -> list[Value]:
         """Return which code a row has, for each code of the schema, as `indicators`."""
-        categorical = [self.indicators(graph, column) for column in self.schema.categorical]
+        categorical = [
+            self.indicators(graph, column) for column in self.schema.categorical
+        ]
         if not self.schema.shaping.spiked:
             return categorical
         spiked = spike_indicators(graph, self._raw(graph), self.schema.shaping)
