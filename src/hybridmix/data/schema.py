@@ -19,7 +19,7 @@ from hybridmix.data.columns import Columns, NewColumn, build_table
 from hybridmix.data.frames import CONTAINERS
 from hybridmix.data.naming import named_columns, positions_of
 from hybridmix.data.rows import MISSING_CODE, Rows
-from hybridmix.data.shape_options import PLAIN, ShapeOption, learned_shapes
+from hybridmix.data.shape_options import PLAIN, ShapeOption, learned_codes, learned_shapes
 from hybridmix.data.shapes import ColumnShape
 from hybridmix.data.shaping import Shaping
 from hybridmix.data.summaries import TableSummary, check_finite, relative_weights
@@ -100,9 +100,10 @@ class Schema:
         cls,
         columns: Columns,
         categorical_features: Sequence[int | str | bool] | None = None,
+        column_shapes: ShapeOption = PLAIN,
+        *,
         weights: FloatArray | None = None,
         scaling: str = "columns",
-        column_shapes: ShapeOption = PLAIN,
         groups: IntArray | None = None,
     ) -> Schema:
         """Find types, categories, shapes, means and scales.
@@ -113,6 +114,9 @@ class Schema:
             The training table.
         categorical_features : sequence or None
             Columns that are categorical whatever their type: positions, names or a mask.
+        column_shapes : {"auto", "plain"} or mapping
+            Shapes of the real columns; see `MixtureDensity`. Whole numbers of few values
+            may become categories.
         weights : ndarray of shape (n,) or None
             Sample weights.
         scaling : {"columns", "common", "comparable"}
@@ -120,8 +124,6 @@ class Schema:
             that directions and distances are those of the units of the table. The last
             does so for 32 columns or more whose units are comparable: if half of them
             vary by more than a tenth of the one that varies most.
-        column_shapes : {"auto", "plain"} or mapping
-            Shapes of the real columns; see `MixtureDensity`.
         groups : ndarray of shape (n,) or None
             Class numbers of the rows, -1 where there is no label: shapes are those within
             classes.
@@ -130,6 +132,9 @@ class Schema:
         is_categorical = [
             j in named or columns.is_categorical(j) for j in range(columns.n_columns)
         ]
+        real = [j for j, flag in enumerate(is_categorical) if not flag]
+        for j in learned_codes(column_shapes, columns, real, weights, groups):
+            is_categorical[j] = True
         real = [j for j, flag in enumerate(is_categorical) if not flag]
         categorical = [j for j, flag in enumerate(is_categorical) if flag]
         shapes = learned_shapes(column_shapes, columns, real, weights, groups, scaling)

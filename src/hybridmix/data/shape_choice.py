@@ -35,7 +35,7 @@ FEWEST_PER_GROUP = 100.0
 _FEWEST_DISTINCT = 8
 # A transform has to gain this much log-likelihood, and this much per row, besides what
 # its parameters cost.
-_CLEAR, _CLEAR_PER_ROW = 10.0, 0.05
+CLEAR, CLEAR_PER_ROW = 10.0, 0.05
 # Columns that could gain less than this per row, at a guess, are not looked at further.
 _LEAST_NEGENTROPY = 0.02
 _SKEWS, _TAILS = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0), (0.4, 0.6, 0.8, 1.0)
@@ -131,6 +131,11 @@ class Cells:
         return float(self.weights @ np.log(mass))
 
     @property
+    def group_means(self) -> FloatArray:
+        """The mean of the group of every cell, (n,)."""
+        return self._fitted(self.values)[0]
+
+    @property
     def negentropy(self) -> float:
         """About how much likelihood per row the Gaussians of the groups lose.
 
@@ -153,7 +158,7 @@ class Cells:
         sums = np.bincount(self.groups, squares)
         pooled = sums.sum() / counts.sum()
         if not 0.0 < pooled < np.inf:
-            return means, np.ones_like(means), np.inf
+            return means[self.groups], np.ones(len(mapped)), np.inf
         variances = (sums + _SHARED_ROWS * pooled) / (counts + _SHARED_ROWS)
         entropy = 0.5 * float(counts @ np.log(variances))
         return means[self.groups], np.sqrt(variances)[self.groups], entropy
@@ -175,7 +180,9 @@ def chosen_shape(
         return ColumnShape()
     found = spikes_of(cells) if spikes else ()
     others = cells.part(~np.isin(cells.values, found)) if found else cells
-    transform = _clear_transform(others) if transforms else None
+    transform = None
+    if transforms and cells.are_enough and others.total >= FEWEST:
+        transform = _clear_transform(others)
     return shape_with(transform, found, cells)
 
 
@@ -214,11 +221,11 @@ def spikes_of(cells: Cells) -> tuple[float, ...]:
 
 def _clear_transform(cells: Cells) -> Transform | None:
     """Return the transform of clearly the highest penalised likelihood, if any."""
-    if not cells.are_enough or len(np.unique(cells.values)) < _FEWEST_DISTINCT:
+    if len(np.unique(cells.values)) < _FEWEST_DISTINCT:
         return None
     if cells.negentropy < _LEAST_NEGENTROPY:
         return None
-    best = cells.log_likelihood(None) + _CLEAR + _CLEAR_PER_ROW * cells.total
+    best = cells.log_likelihood(None) + CLEAR + CLEAR_PER_ROW * cells.total
     chosen = None
     for transform, n_parameters in _candidates(cells):
         penalty = 0.5 * n_parameters * np.log(cells.total)

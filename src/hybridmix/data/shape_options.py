@@ -12,6 +12,7 @@ import numpy as np
 from hybridmix._checks import check_word
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data.cells import label_of
+from hybridmix.data.codes import FEWEST_CELLS_OF_CODES, codes_among
 from hybridmix.data.columns import Columns
 from hybridmix.data.naming import positions_of
 from hybridmix.data.shape_choice import (
@@ -95,13 +96,31 @@ def learned_shapes(
     wishes = _wishes(option, columns, real, scaling, total)
     if not wishes:
         return {}
-    sample = _Sample.of(columns, list(wishes), weights, groups, scaling != "common")
+    sample = Sample.of(columns, list(wishes), weights, groups, scaling != "common")
     shapes = {j: sample.shape(j, wish) for j, wish in wishes.items()}
     spiked = [j for j, wish in wishes.items() if wish == AUTO and shapes[j].spikes]
     spiked.sort(key=lambda j: sample.spike_weight(j, shapes[j]), reverse=True)
     for j in spiked[_MOST_SPIKED:]:
         shapes[j] = sample.shape(j, AUTO, spikes=False)
     return {j: shape for j, shape in shapes.items() if not shape.is_plain}
+
+
+def learned_codes(
+    option: ShapeOption,
+    columns: Columns,
+    real: Sequence[int],
+    weights: FloatArray | None,
+    groups: IntArray | None,
+) -> list[int]:
+    """Return the real columns that are better as categories, as in `learned_shapes`."""
+    total = columns.n_rows if weights is None else float(weights.sum())
+    if option == PLAIN or total < FEWEST_CELLS_OF_CODES or len(real) > _MOST_COLUMNS:
+        return []
+    wishes = _wishes(option, columns, real, "columns", total)
+    free = [j for j, wish in wishes.items() if wish == AUTO]
+    sample = Sample.of(columns, free, weights, groups, False)
+    cells = {j: sample.cells(j) for j in free}
+    return codes_among(cells, sample.residuals(free))
 
 
 def _wishes(
@@ -127,7 +146,7 @@ def _wishes(
 def _check_real(named: Mapping[int, Wish], columns: Columns, real: Sequence[int]) -> None:
     known = set(real)
     for j, wish in named.items():
-        if j not in known and wish not in (AUTO, PLAIN):
+        if j not in known and wish not in (AUTO, PLAIN, ColumnShape()):
             raise ValueError(
                 f"column_shapes has an entry for {label_of(columns.names, j)}, which is "
                 "categorical. Only real columns have shapes."
@@ -135,7 +154,7 @@ def _check_real(named: Mapping[int, Wish], columns: Columns, real: Sequence[int]
 
 
 @dataclass(frozen=True)
-class _Sample:
+class Sample:
     """Rows by which shapes are chosen.
 
     Attributes
@@ -164,7 +183,8 @@ class _Sample:
         weights: FloatArray | None,
         groups: IntArray | None,
         transforms: bool,
-    ) -> _Sample:
+    ) -> Sample:
+        """Take rows evenly from a table: those of positive weight, with a label."""
         rows = np.arange(columns.n_rows)
         if groups is not None:
             rows = rows[groups >= 0]
@@ -187,6 +207,16 @@ class _Sample:
         # Infinite values are refused later, with a message.
         observed = np.isfinite(self.values[column])
         return Cells(self.values[column], self.weights, self.groups).part(observed)
+
+    def residuals(self, columns: list[int]) -> FloatArray:
+        """Return columns (k, n) minus the means of the groups, 0 where missing."""
+        result = np.zeros((len(columns), len(self.weights)))
+        for row, column in zip(result, columns, strict=True):
+            seen = np.isfinite(self.values[column])
+            cells = self.cells(column)
+            if len(cells.values):
+                row[seen] = (cells.values - cells.group_means) * np.sqrt(cells.weights)
+        return result
 
     def spike_weight(self, column: int, shape: ColumnShape) -> float:
         """Return the weight of the cells of a column that are spikes."""

@@ -17,7 +17,13 @@ from hybridmix._require import require
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import Dataset, Schema, Table
 from hybridmix.data.fingerprint import Fingerprint
-from hybridmix.data.shape_options import PLAIN, ShapeOption, check_shape_option
+from hybridmix.data.shape_options import (
+    AUTO,
+    PLAIN,
+    ShapeOption,
+    Wish,
+    check_shape_option,
+)
 from hybridmix.data.shapes import ColumnShape
 from hybridmix.data.table import read_training_table
 from hybridmix.data.weights import read_weights
@@ -140,24 +146,31 @@ class MixtureEstimator(FittedMixture):
             check_consistent_length(np.empty(columns.n_rows), labels)
         schema = Schema.learn(
             columns,
-            self.categorical_features,
-            weights,
-            COVARIANCE_TYPES[self.covariance_type].scaling,
-            self._wanted_shapes(columns.n_columns),
-            labels,
+            *self._wanted_columns(columns.n_columns),
+            weights=weights,
+            scaling=COVARIANCE_TYPES[self.covariance_type].scaling,
+            groups=labels,
         )
         table = schema.encode(columns)
         attributes["fingerprint_"] = Fingerprint.of(table, weights)
         return TrainingTable(table, weights, attributes)
 
-    def _wanted_shapes(self, n_columns: int) -> ShapeOption:
-        """Return the shapes to learn; a model that training goes on from has its own."""
-        if not isinstance(self.init, FittedMixture):
-            return self.column_shapes
-        known = self.init.schema_
-        if known.n_columns != n_columns:
-            return PLAIN  # it is refused as soon as the columns are known
-        return {j: known.shapes.get(j, ColumnShape()) for j in known.real}
+    def _wanted_columns(self, n_columns: int) -> tuple[Any, ShapeOption]:
+        """Return which columns are categorical, and shapes.
+
+        A model that training goes on from has its own. Centres need real columns.
+        """
+        given = self.categorical_features
+        if isinstance(self.init, FittedMixture):
+            known = self.init.schema_
+            if known.n_columns != n_columns:
+                return given, PLAIN  # it is refused as soon as the columns are known
+            shapes: dict[int | str, Wish] = {}
+            shapes |= {j: known.shapes.get(j, ColumnShape()) for j in known.real}
+            return list(known.categorical) or given, shapes
+        if self.column_shapes == AUTO and not isinstance(self.init, str):
+            return given, PLAIN
+        return given, self.column_shapes
 
     # Training ---------------------------------------------------------------------------
 
