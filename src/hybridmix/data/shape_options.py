@@ -113,8 +113,10 @@ def learned_codes(
     groups: IntArray | None,
 ) -> list[int]:
     """Return the real columns that are better as categories, as in `learned_shapes`."""
+    if option == PLAIN or len(real) > _MOST_COLUMNS:
+        return []
     total = columns.n_rows if weights is None else float(weights.sum())
-    if option == PLAIN or total < FEWEST_CELLS_OF_CODES or len(real) > _MOST_COLUMNS:
+    if total < FEWEST_CELLS_OF_CODES:
         return []
     wishes = _wishes(option, columns, real, "columns", total)
     free = [j for j, wish in wishes.items() if wish == AUTO]
