@@ -19,7 +19,7 @@ from hybridmix.data.columns import Columns, NewColumn, build_table
 from hybridmix.data.frames import CONTAINERS
 from hybridmix.data.naming import named_columns, positions_of
 from hybridmix.data.rows import MISSING_CODE, Rows
-from hybridmix.data.shape_options import PLAIN, ShapeOption, learned_codes, learned_shapes
+from hybridmix.data.shape_options import PLAIN, ShapeOption, learned_shapes
 from hybridmix.data.shapes import ColumnShape
 from hybridmix.data.shaping import Shaping
 from hybridmix.data.summaries import TableSummary, check_finite, relative_weights
@@ -115,8 +115,7 @@ class Schema:
         categorical_features : sequence or None
             Columns that are categorical whatever their type: positions, names or a mask.
         column_shapes : {"auto", "plain"} or mapping
-            Shapes of the real columns; see `MixtureDensity`. Whole numbers of few values
-            may become categories.
+            Shapes of the real columns; see `MixtureDensity`.
         weights : ndarray of shape (n,) or None
             Sample weights.
         scaling : {"columns", "common", "comparable"}
@@ -132,9 +131,6 @@ class Schema:
         is_categorical = [
             j in named or columns.is_categorical(j) for j in range(columns.n_columns)
         ]
-        real = [j for j, flag in enumerate(is_categorical) if not flag]
-        for j in learned_codes(column_shapes, columns, real, weights, groups):
-            is_categorical[j] = True
         real = [j for j, flag in enumerate(is_categorical) if not flag]
         categorical = [j for j, flag in enumerate(is_categorical) if flag]
         shapes = learned_shapes(column_shapes, columns, real, weights, groups, scaling)

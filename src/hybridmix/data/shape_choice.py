@@ -35,7 +35,7 @@ FEWEST_PER_GROUP = 100.0
 _FEWEST_DISTINCT = 8
 # A transform has to gain this much log-likelihood, and this much per row, besides what
 # its parameters cost.
-CLEAR, CLEAR_PER_ROW = 10.0, 0.05
+_CLEAR, _CLEAR_PER_ROW = 10.0, 0.05
 # Columns that could gain less than this per row, at a guess, are not looked at further.
 _LEAST_NEGENTROPY = 0.02
 _SKEWS, _TAILS = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0), (0.4, 0.6, 0.8, 1.0)
@@ -131,11 +131,6 @@ class Cells:
         return float(self.weights @ np.log(mass))
 
     @property
-    def group_means(self) -> FloatArray:
-        """The mean of the group of every cell, (n,)."""
-        return self._fitted(self.values)[0]
-
-    @property
     def negentropy(self) -> float:
         """About how much likelihood per row the Gaussians of the groups lose.
 
@@ -225,7 +220,7 @@ def _clear_transform(cells: Cells) -> Transform | None:
         return None
     if cells.negentropy < _LEAST_NEGENTROPY:
         return None
-    best = cells.log_likelihood(None) + CLEAR + CLEAR_PER_ROW * cells.total
+    best = cells.log_likelihood(None) + _CLEAR + _CLEAR_PER_ROW * cells.total
     chosen = None
     for transform, n_parameters in _candidates(cells):
         penalty = 0.5 * n_parameters * np.log(cells.total)
@@ -236,13 +231,18 @@ def _clear_transform(cells: Cells) -> Transform | None:
 
 
 def _is_heaped(cells: Cells) -> bool:
-    """Return whether values form two heaps, which components should tell apart.
+    """Return whether values form two heaps in most groups, for components to tell apart.
 
-    Within known classes this is no reason against a map.
+    Groups of few values are left out.
     """
-    if len(np.unique(cells.groups)) > 1:
-        return False
-    return has_two_heaps(np.array(cells.quantiles(_LEVELS)), cells.resolution)
+    heaped = judged = 0.0
+    for group in np.unique(cells.groups):
+        own = cells.part(cells.groups == group)
+        if own.total >= FEWEST_PER_GROUP:
+            judged += own.total
+            values = np.array(own.quantiles(_LEVELS))
+            heaped += own.total * has_two_heaps(values, cells.resolution)
+    return judged > 0.0 and heaped >= 0.5 * judged
 
 
 def _candidates(cells: Cells) -> Iterator[tuple[Transform, int]]:

@@ -12,7 +12,6 @@ import numpy as np
 from hybridmix._checks import check_word
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data.cells import label_of
-from hybridmix.data.codes import FEWEST_CELLS_OF_CODES, codes_among
 from hybridmix.data.columns import Columns
 from hybridmix.data.naming import positions_of
 from hybridmix.data.shape_choice import (
@@ -35,10 +34,10 @@ ShapeOption: TypeAlias = "str | Mapping[int | str, Wish]"
 
 # Shapes are chosen by at most this many rows, or this many for each class, spread evenly
 # over the table.
-_MOST_ROWS, _MOST_PER_GROUP = 1000, 150
+_MOST_ROWS, _MOST_PER_GROUP = 1000, 100
 # Tables of more real columns are left as they are, unless columns are named; so are those
 # of this many columns of one unit, such as images, whose distances are to be kept.
-_MOST_COLUMNS, _WIDE = 1000, 32
+_MOST_COLUMNS, _WIDE = 200, 32
 # Full covariances treat every pattern of holes by itself: more columns than this do not
 # get spikes.
 _MOST_SPIKED = 8
@@ -103,26 +102,6 @@ def learned_shapes(
     for j in spiked[_MOST_SPIKED:]:
         shapes[j] = sample.shape(j, AUTO, spikes=False)
     return {j: shape for j, shape in shapes.items() if not shape.is_plain}
-
-
-def learned_codes(
-    option: ShapeOption,
-    columns: Columns,
-    real: Sequence[int],
-    weights: FloatArray | None,
-    groups: IntArray | None,
-) -> list[int]:
-    """Return the real columns that are better as categories, as in `learned_shapes`."""
-    if option == PLAIN or len(real) > _MOST_COLUMNS:
-        return []
-    total = columns.n_rows if weights is None else float(weights.sum())
-    if total < FEWEST_CELLS_OF_CODES:
-        return []
-    wishes = _wishes(option, columns, real, "columns", total)
-    free = [j for j, wish in wishes.items() if wish == AUTO]
-    sample = Sample.of(columns, free, weights, groups, False)
-    cells = {j: sample.cells(j) for j in free}
-    return codes_among(cells, sample.residuals(free))
 
 
 def _wishes(
@@ -209,16 +188,6 @@ class Sample:
         # Infinite values are refused later, with a message.
         observed = np.isfinite(self.values[column])
         return Cells(self.values[column], self.weights, self.groups).part(observed)
-
-    def residuals(self, columns: list[int]) -> FloatArray:
-        """Return columns (k, n) minus the means of the groups, 0 where missing."""
-        result = np.zeros((len(columns), len(self.weights)))
-        for row, column in zip(result, columns, strict=True):
-            seen = np.isfinite(self.values[column])
-            cells = self.cells(column)
-            if len(cells.values):
-                row[seen] = (cells.values - cells.group_means) * np.sqrt(cells.weights)
-        return result
 
     def spike_weight(self, column: int, shape: ColumnShape) -> float:
         """Return the weight of the cells of a column that are spikes."""
