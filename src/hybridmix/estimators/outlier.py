@@ -71,7 +71,7 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
     cv : int, splitter or iterable of splits, default=5
         Number of folds, or anything else that scikit-learn takes.
     covariance_type, n_factors, noise, covariance_prior, variance_floor, smoothing, \
-    categorical_features
+    categorical_features, column_shapes
         As in `MixtureDensity`.
     init, n_init, max_iter, tol, n_jobs, random_state, verbose
         As in `MixtureDensity`.
@@ -86,7 +86,7 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
     roc_curve_ : dict of ndarray
         ``fpr``, ``tpr`` and ``thresholds`` of the same scores.
     n_components_, mixing_, means_, covariances_, loading_, noise_variances_, \
-    category_probabilities_, categories_, bic_, converged_, interrupted_, n_iter_, \
+    category_probabilities_, categories_, spike_probabilities_, bic_, converged_, interrupted_, n_iter_, \
     trace_, n_features_in_, feature_names_in_
         As in `MixtureDensity`.
 
