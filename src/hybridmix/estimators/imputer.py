@@ -47,8 +47,8 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):
     Attributes
     ----------
     n_components_, mixing_, means_, covariances_, loading_, noise_variances_, \
-    category_probabilities_, categories_, spike_probabilities_, bic_, converged_, interrupted_, n_iter_, \
-    trace_, n_features_in_, feature_names_in_
+    category_probabilities_, categories_, spike_probabilities_, bic_, converged_, \
+    interrupted_, n_iter_, trace_, n_features_in_, feature_names_in_
         As in `MixtureDensity`.
 
     Notes

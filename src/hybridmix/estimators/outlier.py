@@ -86,8 +86,8 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):
     roc_curve_ : dict of ndarray
         ``fpr``, ``tpr`` and ``thresholds`` of the same scores.
     n_components_, mixing_, means_, covariances_, loading_, noise_variances_, \
-    category_probabilities_, categories_, spike_probabilities_, bic_, converged_, interrupted_, n_iter_, \
-    trace_, n_features_in_, feature_names_in_
+    category_probabilities_, categories_, spike_probabilities_, bic_, converged_, \
+    interrupted_, n_iter_, trace_, n_features_in_, feature_names_in_
         As in `MixtureDensity`.
 
     Examples
