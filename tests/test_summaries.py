@@ -180,13 +180,13 @@ def test_columns_of_any_scale_are_encoded_and_decoded(first, second, scaling):
         assert (rows.std(axis=1) > 0.5).all()
         assert (np.abs(rows) < 10).all()
     observed = ~np.isnan(X)
-    back = schema.restored(rows).T
+    back = schema.unscaled(rows).T
     # A column that is tiny in the common unit has fewer digits, or none, and every
     # step rounds the largest number in it.
     error = np.abs(back - X)[observed] / np.broadcast_to(schema.scale, X.shape)[observed]
     size = np.abs(rows).max() + np.abs(schema.centre / schema.scale).max()
     assert error.max() <= 4e-16 * (1.0 + size)
-    far = schema.restored(np.full((2, 1), 1e50))
+    far = schema.unscaled(np.full((2, 1), 1e50))
     assert np.isfinite(far).all()
 
 
@@ -195,7 +195,7 @@ def test_differences_too_large_for_a_float_have_their_place():
     schema, table = learn(X)
     share = np.array([-1.2, 0.8, -1.2, 0.8, 0.8]) / np.sqrt(0.96)
     np.testing.assert_allclose(table[:].real[0], share)
-    np.testing.assert_allclose(schema.restored(share[None])[0], X[:, 0])
+    np.testing.assert_allclose(schema.unscaled(share[None])[0], X[:, 0])
     tiny = Schema.learn(read_columns(np.array([[0.0], [TINY]])))
     far = tiny.encode(read_columns(np.array([[1e300], [-1.0]])))
     np.testing.assert_array_equal(far[:].real[0], [1e50, -1e50])

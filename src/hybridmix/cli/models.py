@@ -102,6 +102,11 @@ class Model:
         return kinds
 
     @property
+    def shapes(self) -> dict[int, str]:
+        """Shapes of the real columns that are not plain, in words, by position."""
+        return {j: str(shape) for j, shape in self.estimator.schema_.shapes.items()}
+
+    @property
     def categories(self) -> dict[int, tuple[Any, ...]]:
         """Categories of the categorical columns, by their position."""
         schema = self.estimator.schema_

@@ -158,7 +158,10 @@ def described(model: Model) -> dict[str, Any]:
     columns = []
     for j, (name, kind) in enumerate(zip(model.column_names, model.kinds, strict=True)):
         categories = list(model.categories.get(j, ()))
-        columns.append({"name": name, "type": kind, "categories": categories})
+        shape = model.shapes.get(j, "")
+        columns.append(
+            {"name": name, "type": kind, "shape": shape, "categories": categories}
+        )
     values: dict[str, Any] = {
         "class": type(estimator).__name__,
         "options": {name: _plain(value) for name, value in options.items()},
@@ -226,10 +229,14 @@ def _heading(values: dict[str, Any]) -> list[str]:
 def _known_columns(columns: list[dict[str, Any]]) -> RichTable:
     """Show the columns of a model."""
     rows = [
-        (column["name"], column["type"], _shortened(column["categories"]))
+        (
+            column["name"],
+            column["type"],
+            column["shape"] or _shortened(column["categories"]),
+        )
         for column in columns[:SHOWN_ROWS]
     ]
-    table = grid(("column", "type", "categories"), rows)
+    table = grid(("column", "type", "shape or categories"), rows)
     return _counted(table, [column["type"] for column in columns])
 
 
@@ -262,5 +269,7 @@ def _shares(mixing: np.ndarray) -> str:
 
 def _plain(value: Any) -> Any:
     """Return an option in a form that JSON has."""
+    if isinstance(value, dict):
+        return {str(name): _plain(item) for name, item in value.items()}
     is_plain = isinstance(value, bool | int | float | str | list | tuple | dict)
     return value if is_plain or value is None else repr(value)

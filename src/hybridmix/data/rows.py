@@ -145,14 +145,6 @@ class Dataset:
         sorted_weights = None if weights is None else weights[order]
         return cls(Rows(real, mask, codes), labels[order], sorted_weights)
 
-    def log_volume(self, scale: FloatArray) -> float:
-        """Return by how much scaling the columns raised the log-likelihood."""
-        weights = self.filled_weights
-        observed = self.rows.observed
-        if observed is None:
-            return float(weights.sum() * np.log(scale).sum())
-        return float((observed @ weights) @ np.log(scale))
-
     def labelled(self) -> Dataset:
         """Return the rows that have a label, without copying them."""
         return self._part(int(np.searchsorted(self.labels, 0)), self.n_rows)

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from hybridmix._registered import registered
-from hybridmix._require import require, require_array, require_whole
-from hybridmix._typing import BoolArray, FloatArray
-from hybridmix.data.cells import check_dates, distinct, label_of, listed, number_of
+from hybridmix._require import require, require_array, require_instance, require_whole
+from hybridmix._typing import BoolArray, FloatArray, IntArray
+from hybridmix.data.categories import category_lookup, sorted_categories
+from hybridmix.data.cells import check_dates, label_of, listed
 from hybridmix.data.columns import Columns, NewColumn, build_table
 from hybridmix.data.frames import CONTAINERS
+from hybridmix.data.naming import named_columns, positions_of
 from hybridmix.data.rows import MISSING_CODE, Rows
+from hybridmix.data.shape_options import PLAIN, ShapeOption, learned_shapes
+from hybridmix.data.shapes import ColumnShape
+from hybridmix.data.shaping import Shaping
 from hybridmix.data.summaries import TableSummary, check_finite, relative_weights
 from hybridmix.data.table import FARTHEST, Table
 
@@ -46,11 +51,14 @@ class Schema:
     categories : tuple of tuple
         Sorted values of each categorical column.
     centre, scale : ndarray of shape (d,)
-        Mean and standard deviation of the real columns.
+        Mean and standard deviation of the real columns; of their mapped values without
+        spikes, where a column has a shape.
     container : str
         What the table was: "numpy", "pandas", "polars" or another kind of frame.
     dtype_names : tuple of str
         Types of the columns.
+    shapes : dict of int to ColumnShape
+        Shapes of the real columns that are not plain, by their position.
     """
 
     names: tuple[str, ...] | None
@@ -62,6 +70,7 @@ class Schema:
     scale: FloatArray
     container: str
     dtype_names: tuple[str, ...]
+    shapes: dict[int, ColumnShape] = field(default_factory=dict)
 
     def check_consistent(self) -> None:
         """Raise ValueError unless every column has what it needs."""
@@ -81,16 +90,23 @@ class Schema:
         for names in (self.names or self.dtype_names, self.dtype_names):
             are_names = all(isinstance(name, str) for name in names)
             require(are_names and len(names) == self.n_columns, "names are missing")
+        require_instance("shapes", self.shapes, dict)
+        require(set(self.shapes) <= set(self.real), "a shape belongs to no real column")
+        for shape in self.shapes.values():
+            require_instance("a shape", shape, ColumnShape)
 
     @classmethod
     def learn(
         cls,
         columns: Columns,
         categorical_features: Sequence[int | str | bool] | None = None,
+        column_shapes: ShapeOption = PLAIN,
+        *,
         weights: FloatArray | None = None,
         scaling: str = "columns",
+        groups: IntArray | None = None,
     ) -> Schema:
-        """Find types, categories, means and scales.
+        """Find types, categories, shapes, means and scales.
 
         Parameters
         ----------
@@ -98,6 +114,8 @@ class Schema:
             The training table.
         categorical_features : sequence or None
             Columns that are categorical whatever their type: positions, names or a mask.
+        column_shapes : {"auto", "plain"} or mapping
+            Shapes of the real columns; see `MixtureDensity`.
         weights : ndarray of shape (n,) or None
             Sample weights.
         scaling : {"columns", "common", "comparable"}
@@ -105,16 +123,20 @@ class Schema:
             that directions and distances are those of the units of the table. The last
             does so for 32 columns or more whose units are comparable: if half of them
             vary by more than a tenth of the one that varies most.
+        groups : ndarray of shape (n,) or None
+            Class numbers of the rows, -1 where there is no label: shapes are those within
+            classes.
         """
-        named = _named_columns(categorical_features, columns)
+        named = named_columns(categorical_features, columns)
         is_categorical = [
             j in named or columns.is_categorical(j) for j in range(columns.n_columns)
         ]
         real = [j for j, flag in enumerate(is_categorical) if not flag]
         categorical = [j for j, flag in enumerate(is_categorical) if flag]
+        shapes = learned_shapes(column_shapes, columns, real, weights, groups, scaling)
         relative = None if weights is None else relative_weights(weights)
-        summary = TableSummary.of(columns, real, categorical, relative)
-        return cls.from_summary(columns, real, categorical, summary, scaling)
+        summary = TableSummary.of(columns, real, categorical, relative, shapes)
+        return cls.from_summary(columns, real, categorical, summary, scaling, shapes)
 
     @classmethod
     def from_summary(
@@ -124,6 +146,7 @@ class Schema:
         categorical: Sequence[int],
         summary: TableSummary,
         scaling: str = "columns",
+        shapes: Mapping[int, ColumnShape] | None = None,
     ) -> Schema:
         """Build a schema from the summary of all rows.
 
@@ -137,10 +160,14 @@ class Schema:
             What the rows show.
         scaling : {"columns", "common", "comparable"}
             As in `learn`.
+        shapes : mapping of int to ColumnShape or None
+            Those that the summary was made with.
         """
-        is_seen = summary.real.is_seen
+        # Spikes may be all that a column has.
+        is_seen = summary.real.is_seen | np.isin(real, list(shapes or ()))
         kept = [j for j, seen in zip(real, is_seen, strict=True) if seen]
-        found = dict(zip(categorical, map(_sorted, summary.categories), strict=True))
+        in_order = map(sorted_categories, summary.categories)
+        found = dict(zip(categorical, in_order, strict=True))
         categories = {j: values for j, values in found.items() if values}
         _warn_about_empty(columns, {*kept, *categories})
         scale, is_constant = summary.real.scales()
@@ -154,6 +181,7 @@ class Schema:
             scale=_chosen_scale(scale[is_seen], is_constant[is_seen], scaling),
             container=columns.container,
             dtype_names=tuple(columns.dtype_name(j) for j in range(columns.n_columns)),
+            shapes=dict(shapes or {}),
         )
 
     # Columns ----------------------------------------------------------------------
@@ -163,15 +191,32 @@ class Schema:
         """Number of categories of each categorical column."""
         return tuple(len(values) for values in self.categories)
 
+    @cached_property
+    def shaping(self) -> Shaping:
+        """The shapes of the real columns, as rows need them."""
+        return Shaping.of(self.shapes, self.real)
+
+    @property
+    def code_sizes(self) -> tuple[int, ...]:
+        """Sizes of all codes of a row: categorical columns, then those with spikes."""
+        return self.n_categories + self.shaping.code_sizes
+
     def positions(self, columns: Sequence[int | str]) -> list[int]:
         """Return the positions of columns given by name or number."""
-        return _positions(columns, self.names, self.n_columns)
+        return positions_of(columns, self.names, self.n_columns)
 
     def places(self, columns: Sequence[int]) -> tuple[list[int], list[int]]:
         """Return where columns stand among the real and among the categorical ones."""
         of_real, of_categorical = self._places
         real = [of_real[j] for j in columns if j in of_real]
         return real, [of_categorical[j] for j in columns if j in of_categorical]
+
+    def model_places(self, columns: Sequence[int]) -> tuple[list[int], list[int]]:
+        """Return where columns stand among the real values and the codes of rows."""
+        real, codes = self.places(columns)
+        where = {place: k for k, place in enumerate(self.shaping.spiked)}
+        spiked = [len(self.categorical) + where[k] for k in real if k in where]
+        return real, codes + spiked
 
     @cached_property
     def _places(self) -> tuple[dict[int, int], dict[int, int]]:
@@ -193,6 +238,7 @@ class Schema:
             centre=self.centre[real],
             scale=self.scale[real],
             dtype_names=tuple(self.dtype_names[j] for j in columns),
+            shapes={where[j]: s for j, s in self.shapes.items() if j in where},
         )
 
     # Tables -----------------------------------------------------------------------
@@ -204,7 +250,7 @@ class Schema:
         for position, j in enumerate(self.categorical):
             values, label = columns.values(j), label_of(self.names, j)
             check_dates(label, columns.dtype_name(j), self.dtype_names[j], values)
-            lookup, strangers = _lookup(values, self.categories[position], label)
+            lookup, strangers = category_lookup(values, self.categories[position], label)
             codes[:, position] = [lookup.get(v, MISSING_CODE) for v in values]
             if strangers:
                 unseen[label] = min(strangers, key=str)
@@ -224,20 +270,21 @@ class Schema:
             [None] * rows.n_rows if name in _WITHOUT_NAN else np.full(rows.n_rows, np.nan)
             for name in self.dtype_names
         ]
-        for j, values in zip(self.real, self.restored(rows.real), strict=True):
+        for j, values in zip(self.real, self.restored(rows), strict=True):
             columns[j] = values
         categories = dict(zip(self.categorical, self.categories, strict=True))
-        for (j, known), codes in zip(categories.items(), rows.codes, strict=True):
+        for (j, known), codes in zip(categories.items(), rows.codes, strict=False):
             columns[j] = [known[code] for code in codes]
         return build_table(
             self.container, self.names, self.dtype_names, columns, categories
         )
 
     def standardised(self, values: FloatArray) -> FloatArray:
-        """Centre and scale real columns, NaN where missing, (d, n) both ways.
+        """Shape, centre and scale real columns, NaN where missing, (d, n) both ways.
 
         Values beyond `FARTHEST` deviations are moved there.
         """
+        values = self.shaping.forward(values)
         down = self._down
         result = np.empty(values.shape)
         if down is None:
@@ -250,83 +297,62 @@ class Schema:
             result /= scale[:, None]
         return np.clip(result, -FARTHEST, FARTHEST, out=result)
 
-    def restored(self, values: FloatArray, columns: slice = slice(None)) -> FloatArray:
-        """Undo `standardised`, (d, n) both ways; results are finite.
-
-        Parameters
-        ----------
-        values : ndarray of shape (d, n)
-            Centred and scaled values.
-        columns : slice
-            Which of the real columns these are; all by default.
-        """
-        centre, scale, down = self.centre[columns], self.scale[columns], self._down
+    def unscaled(self, values: FloatArray) -> FloatArray:
+        """Undo centring and scaling, (d, n) both ways; results are finite."""
+        centre, scale, down = self.centre, self.scale, self._down
         if down is None:
             return values * scale[:, None] + centre[:, None]
-        down = down[columns, None]
+        down = down[:, None]
         result = values * (scale[:, None] * down) + centre[:, None] * down
         most = np.finfo(float).max * down
         return np.clip(result, -most, most) / down
+
+    def restored(
+        self, rows: Rows, means: Mapping[int, FloatArray] | None = None
+    ) -> FloatArray:
+        """Return the real columns (d, n) of complete rows, in the units of the table.
+
+        Parameters
+        ----------
+        rows : Rows
+            Complete rows.
+        means : mapping of int to ndarray of shape (n,), or None
+            What takes the place of values of some columns, where it is not NaN.
+        """
+        values = self.shaping.inverse(self.unscaled(rows.real))
+        for place, own in (means or {}).items():
+            values[place] = np.where(np.isnan(own), values[place], own)
+        self.shaping.restore(values, rows.codes[len(self.categorical) :])
+        return values
+
+    def without_spikes(self, rows: Rows) -> Rows:
+        """Hide the values of sampled rows whose codes say that they are spikes."""
+        codes = rows.codes[len(self.categorical) :]
+        if len(codes) == 0:
+            return rows
+        observed = np.ones(rows.real.shape, dtype=bool)
+        self.shaping.hide(observed, codes)
+        return Rows(np.where(observed, rows.real, 0.0), observed, rows.codes)[:]
+
+    def total_log_volume(self, rows: Rows, weights: FloatArray) -> float:
+        """Return by how much shaping and scaling raised the log-likelihood of rows."""
+        log_scale, observed = np.log(self.scale), rows.observed
+        if observed is None:
+            total = float(weights.sum() * log_scale.sum())
+        else:
+            total = float((observed @ weights) @ log_scale)
+        if not self.shapes:
+            return total
+        values = self.shaping.inverse(self.unscaled(rows.real))
+        if observed is not None:
+            values[~observed] = np.nan
+        return total + float(self.shaping.log_volume(values) @ weights)
 
     @cached_property
     def _down(self) -> FloatArray | None:
         """Powers of two that bring huge columns into range; None without such columns."""
         is_huge = self.scale > _HUGE
         return np.where(is_huge, _DOWN, 1.0) if is_huge.any() else None
-
-
-def _named_columns(
-    selection: Sequence[int | str | bool] | None, columns: Columns
-) -> set[int]:
-    if selection is None:
-        return set()
-    chosen = np.asarray(selection)
-    if chosen.ndim != 1:
-        raise ValueError(
-            "categorical_features must be a list of column positions or names, or a mask "
-            "over the columns."
-        )
-    if chosen.dtype == bool:
-        if len(chosen) != columns.n_columns:
-            raise ValueError(
-                f"The mask categorical_features has {len(chosen)} entries, but the table "
-                f"has {columns.n_columns} columns."
-            )
-        return set(np.flatnonzero(chosen).tolist())
-    return set(_positions(chosen.tolist(), columns.names, columns.n_columns))
-
-
-def _positions(
-    columns: Sequence[int | str], names: tuple[str, ...] | None, n_columns: int
-) -> list[int]:
-    where: dict[str, int] = {}
-    if any(isinstance(column, str) for column in columns):
-        where = {name: position for position, name in enumerate(names or ())}
-    return [_position(column, names, where, n_columns) for column in columns]
-
-
-def _position(
-    column: int | str,
-    names: tuple[str, ...] | None,
-    where: dict[str, int],
-    n_columns: int,
-) -> int:
-    if isinstance(column, str):
-        if names is None:
-            raise ValueError(
-                f"Column {column!r} is given by name, but the table is an array without "
-                "names; give its position."
-            )
-        if column not in where:
-            raise ValueError(
-                f"There is no column {column!r}; the columns are {listed(names)}."
-            )
-        return where[column]
-    if not -n_columns <= column < n_columns:
-        raise ValueError(
-            f"There is no column {column}; the table has {n_columns} columns."
-        )
-    return int(column) % n_columns
 
 
 def _warn_about_empty(columns: Columns, used: set[int]) -> None:
@@ -357,41 +383,3 @@ def _chosen_scale(scale: FloatArray, is_constant: BoolArray, scaling: str) -> Fl
     # Squares of the quotients are in the range of floats whatever the unit is.
     common = largest * np.sqrt(np.mean((varying / largest) ** 2))
     return np.full_like(scale, max(common, np.finfo(float).smallest_subnormal))
-
-
-def _sorted(values: frozenset[object]) -> tuple[object, ...]:
-    try:
-        return tuple(sorted(values))  # type: ignore[type-var]
-    except TypeError:
-        return tuple(sorted(values, key=lambda v: (type(v).__name__, str(v))))
-
-
-def _lookup(
-    values: list[object], categories: tuple[object, ...], label: str
-) -> tuple[dict[object, int], set[object]]:
-    """Return the number of each category, and values that are none of them."""
-    lookup = {value: number for number, value in enumerate(categories)}
-    strangers = distinct(values, label) - lookup.keys()
-    if strangers:
-        respelled = _respelled(strangers, categories)
-        lookup.update(respelled)
-        strangers -= respelled.keys()
-    return lookup, strangers
-
-
-def _respelled(values: set[object], categories: tuple[object, ...]) -> dict[object, int]:
-    """Return the categories of values that are spelled in another way.
-
-    Text that spells a number stands for it, and numbers stand for such text, if no two
-    categories spell the same number.
-    """
-    spelled = {number_of(category): k for k, category in enumerate(categories)}
-    are_text = {isinstance(category, str) for category in categories}
-    if None in spelled or len(spelled) < len(categories) or len(are_text) > 1:
-        return {}
-    others = {value: number_of(value) for value in values}
-    return {
-        value: spelled[number]
-        for value, number in others.items()
-        if number in spelled and isinstance(value, str) not in are_text
-    }

@@ -6,7 +6,7 @@ how the rows were cut into blocks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -16,6 +16,8 @@ from hybridmix._chunks import row_chunks
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.cells import distinct, label_of
 from hybridmix.data.columns import Columns
+from hybridmix.data.shapes import ColumnShape
+from hybridmix.data.shaping import Shaping
 
 # Rows of less weight, relative to the heaviest one, get this weight. It is far
 # too small to be seen in a sum, and large enough that products with it do not vanish.
@@ -81,11 +83,20 @@ class RealSummary:
         return cls(weight, largest, mean + shift, np.maximum(squares, 0.0))
 
     @classmethod
-    def of_blocks(cls, values: FloatArray, weights: FloatArray | None) -> RealSummary:
-        """Summarise rows block by block, in their order, as in `of`."""
+    def of_blocks(
+        cls,
+        values: FloatArray,
+        weights: FloatArray | None,
+        shaping: Shaping | None = None,
+    ) -> RealSummary:
+        """Summarise rows block by block, in their order, as in `of`; shaped, if asked."""
         n_rows, n_columns = values.shape
+        shaping = Shaping({}) if shaping is None else shaping
         blocks = (
-            cls.of(values[block], None if weights is None else weights[block])
+            cls.of(
+                shaping.forward(values[block].T).T,
+                None if weights is None else weights[block],
+            )
             for block in row_chunks(n_rows, 3 * max(n_columns, 1))
         )
         return reduce(cls.merged, blocks)
@@ -152,6 +163,7 @@ class TableSummary:
         real: Sequence[int],
         categorical: Sequence[int],
         weights: FloatArray | None,
+        shapes: Mapping[int, ColumnShape] | None = None,
     ) -> TableSummary:
         """Summarise a table, or a block of its rows.
 
@@ -163,6 +175,9 @@ class TableSummary:
             Positions of the real and the categorical columns.
         weights : ndarray of shape (n,) or None
             Weights of the rows, of at most one; None when all are one.
+        shapes : mapping of int to ColumnShape or None
+            Shapes of real columns, by position. They must be known beforehand: moments
+            are those of the shaped columns.
         """
         matrix = columns.real(real)
         check_finite(matrix, columns.names, real)
@@ -170,7 +185,8 @@ class TableSummary:
             _seen(columns.values(j), weights, label_of(columns.names, j))
             for j in categorical
         )
-        return cls(RealSummary.of_blocks(matrix, weights), tuple(categories))
+        shaping = Shaping.of(shapes or {}, real)
+        return cls(RealSummary.of_blocks(matrix, weights, shaping), tuple(categories))
 
     def merged(self, other: TableSummary) -> TableSummary:
         """Return the summary of the rows of both."""

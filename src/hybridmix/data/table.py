@@ -43,24 +43,36 @@ class Table:
 
     def __getitem__(self, index: slice | IntArray) -> Rows:
         """Encode the rows of a range or of a list of numbers."""
-        real = self.schema.standardised(self.real[index].T)
+        values = self.real[index].T
+        real = self.schema.standardised(values)
         observed = None
-        if self.has_holes:
+        if self.has_holes or self.schema.shaping.spiked:
             hole = np.isnan(real)
             if hole.any():
                 observed = ~hole
                 real[hole] = 0.0
-        return Rows(real, observed, np.ascontiguousarray(self.codes[index].T))
+        codes = np.vstack([self.codes[index].T, self.schema.shaping.codes(values)])
+        return Rows(real, observed, np.ascontiguousarray(codes))
 
     @property
     def observed(self) -> BoolArray | None:
-        """Mask (d, n) of the observed real cells; None when all are."""
-        return ~np.isnan(self.real).T if self.has_holes else None
+        """Mask (d, n) of the real cells that rows have, without spikes; None for all."""
+        shaping = self.schema.shaping
+        if not self.has_holes and not shaping.spiked:
+            return None
+        observed = ~np.isnan(self.real).T
+        shaping.hide(observed, shaping.codes(self.real.T))
+        return None if observed.all() else observed
 
     def log_volume(self) -> FloatArray | float:
-        """Return, per row, the log of the volume by which scaling shrank the density."""
+        """Return, per row, the log of the volume by which encoding shrank the density."""
         log_scale = np.log(self.schema.scale)
         observed = self.observed
+        if self.schema.shapes:
+            mapped = self.schema.shaping.log_volume(self.real.T)
+            if observed is None:
+                return mapped + log_scale.sum()
+            return np.asarray(mapped + log_scale @ observed, dtype=np.float64)
         if observed is None:
             return float(log_scale.sum())
         return np.asarray(log_scale @ observed, dtype=np.float64)

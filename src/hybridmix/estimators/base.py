@@ -77,7 +77,7 @@ class FittedMixture(BaseEstimator):
         n_classes = len(getattr(self, "classes_", [0]))
         require(model.n_classes == n_classes, f"{name} has other classes than classes_")
         layout = model.family.layout()
-        wanted = (len(self.schema_.real), self.schema_.n_categories)
+        wanted = (len(self.schema_.real), self.schema_.code_sizes)
         require(layout in (None, wanted), f"{name} has other columns than schema_")
 
     # Reading ------------------------------------------------------------------------
@@ -132,7 +132,8 @@ class FittedMixture(BaseEstimator):
         Returns
         -------
         log_density : ndarray of shape (n,)
-            Natural logarithm, in the units of the table.
+            Natural logarithm, in the units of the table. Where a value is a spike of its
+            column (`schema_.shapes`), its probability takes the place of a density.
         """
         return class_posterior(self._log_joint(self._encode(X)))[0]
 
@@ -144,7 +145,9 @@ class FittedMixture(BaseEstimator):
         the logarithm of the probability that the model itself produces a row of no higher
         density, over the columns that the row has. Rows with holes can be compared
         with complete ones. Below log 0.01 lie at most about one in a hundred rows of the
-        model: where components overlap, the probability is an upper bound.
+        model: where components overlap, the probability is an upper bound. Densities are
+        those of mapped columns where these have a transform, and spikes count like
+        categories.
 
         Parameters
         ----------
@@ -170,7 +173,7 @@ class FittedMixture(BaseEstimator):
             The table.
         draw : bool, default=False
             Draw from the conditional distribution instead of taking its mean (mode for
-            categories).
+            categories and spikes).
         random_state : int, RandomState or None, default=None
             For draws; None uses the estimator's own.
 

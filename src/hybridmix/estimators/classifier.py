@@ -132,6 +132,12 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
         rows together count at most as much as all labelled ones; a tenth of it; and 0.
     categorical_features : list of int or str, or mask, default=None
         Categorical columns, besides those of type category, object, string or bool.
+    column_shapes : {"auto", "plain"} or dict, default="auto"
+        Shapes of the real columns: chosen by likelihood among symmetric, skewed,
+        positive and bounded ones, with values that repeat (spikes) as categories; all as
+        they are; or a dictionary from columns to "auto", "plain", "symmetric", "skewed",
+        "positive", "bounded", a pair of bounds or a `ColumnShape`. Columns that it does
+        not name are "auto". `schema_.shapes` shows the result.
     init : {"kmeans", "k-means++"}, HybridMixtureClassifier or \
             HybridMixtureClassifierCV, default="kmeans"
         Where EM begins: k-means within each class, k-means++ centres, or a fitted model.
@@ -163,7 +169,7 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
     mixing_ : ndarray of shape (n_all_components,)
         Proportions of the components within their class.
     means_, covariances_, loading_, noise_variances_, category_probabilities_, \
-    categories_
+    categories_, spike_probabilities_
         As in `MixtureDensity`, for all components of all classes.
     bic_ : list of dict
         For each class: the criterion for each number of components that was tried;

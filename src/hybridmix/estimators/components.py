@@ -89,7 +89,7 @@ class Marginal:
     def of(cls, estimator: Any, columns: Sequence[int]) -> Marginal:
         """Return the marginal of a fitted estimator over columns at some positions."""
         schema = estimator.schema_
-        places = schema.places(columns)
+        places = schema.model_places(columns)
         model = estimator.model_.marginal(*places)
         committee = committee_of(estimator)
         if committee is not None:
@@ -113,6 +113,27 @@ class Marginal:
             return class_log_joint(self.model, self.committee, table, pool)
 
     def moments(self) -> tuple[FloatArray, FloatArray]:
-        """Return means (J, k) and covariances (J, k, k) of the real columns."""
+        """Return means (J, k) and covariances (J, k, k) of the mapped real columns."""
         gaussian = factors_in_units(self.model, self.schema)[0]
         return gaussian.means, gaussian.full_covariances
+
+    def column_moments(self) -> tuple[FloatArray, FloatArray]:
+        """Return means and deviations (J,) of the only column, which is real.
+
+        They are those of its values, spikes among them, whatever its shape.
+        """
+        means, covariances = (part.reshape(-1) for part in self.moments())
+        deviations = np.sqrt(covariances)
+        shape = self.schema.shapes.get(self.schema.real[0])
+        if shape is None:
+            return means, deviations
+        means, deviations = shape.moments(means, deviations)
+        if not shape.spikes:
+            return means, deviations
+        codes = factors_in_units(self.model, self.schema)[1]
+        other, *shares = np.exp(codes.log_probabilities).T
+        squares = other * (deviations**2 + means**2)
+        means = other * means
+        for share, spike in zip(shares, shape.spikes, strict=True):
+            means, squares = means + share * spike, squares + share * spike**2
+        return means, np.sqrt(np.maximum(squares - means**2, 0.0))

@@ -28,7 +28,7 @@ class MixtureDensity(DensityMixin, DensityEstimator):
 
     with Gaussian densities of the real columns and independent categorical ones. Missing
     values are marginalised exactly, in training and in everything that follows. Columns
-    are centred and scaled inside; all attributes are in the units of the table.
+    are shaped, centred and scaled inside; attributes are in the units of the table.
 
     Parameters
     ----------
@@ -65,6 +65,12 @@ class MixtureDensity(DensityMixin, DensityEstimator):
         Rows added to the count of every category of a component.
     categorical_features : list of int or str, or mask, default=None
         Categorical columns, besides those of type category, object, string or bool.
+    column_shapes : {"auto", "plain"} or dict, default="auto"
+        Shapes of the real columns: chosen by likelihood among symmetric, skewed,
+        positive and bounded ones, with values that repeat (spikes) as categories; all as
+        they are; or a dictionary from columns to "auto", "plain", "symmetric", "skewed",
+        "positive", "bounded", a pair of bounds or a `ColumnShape`. Columns that it does
+        not name are "auto". `schema_.shapes` shows the result.
     init : {"kmeans", "k-means++"}, ndarray of shape (n_components, n_features) or \
             MixtureDensity, default="kmeans"
         Where EM begins: k-means, k-means++ centres, given centres, or a fitted model.
@@ -104,7 +110,8 @@ class MixtureDensity(DensityMixin, DensityEstimator):
     mixing_ : ndarray of shape (n_components_,)
         Proportions of the components.
     means_ : ndarray of shape (n_components_, n_real)
-        Means of the real columns.
+        Means of the real columns; of their mapped values where they have a transform
+        (`schema_.shapes`).
     covariances_ : ndarray
         Covariances of the real columns: (K, d, d) if full, (d, d) if tied, (K, d) if
         diagonal, (K,) if spherical. If "subspace", (K, q, q) of the latent variables: the
@@ -117,6 +124,9 @@ class MixtureDensity(DensityMixin, DensityEstimator):
         For each categorical column.
     categories_ : list of ndarray
         Values of each categorical column.
+    spike_probabilities_ : list of ndarray of shape (n_components_, 1 + n_spikes)
+        For each real column with spikes: the probabilities of another value, and of each
+        spike.
     bic_ : dict
         The criterion for each number of components that was fitted to all rows.
     converged_ : bool

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from hybridmix._parallel import Workers
-from hybridmix._typing import IntArray
+from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import Rows, Schema, Table
 from hybridmix.data.columns import Columns, NewColumn
 from hybridmix.evaluation import ChunkedRows
+from hybridmix.models.conditional import conditional
 from hybridmix.models.mixture import Mixture
 
 
@@ -35,18 +36,45 @@ def impute_table(
     table = schema.encode(columns)
     chunked = ChunkedRows(table, model, pool)
 
-    def fill(number: int) -> Rows:
+    def fill(number: int) -> tuple[FloatArray, IntArray]:
         chunk = chunked.chunks[number]
+        rows = table[chunk]
         if seed is None:
-            return model.impute(table[chunk])
+            filled = model.impute(rows)
+            means = _shaped_means(model, table, chunk, rows)
+            return schema.restored(filled, means), filled.codes
         # A generator for each chunk makes draws independent of the number of threads.
-        return model.draw(table[chunk], np.random.default_rng([seed, chunk.start]))
+        drawn = model.draw(rows, np.random.default_rng([seed, chunk.start]))
+        return schema.restored(drawn), drawn.codes
 
     return columns.replaced(_new_columns(table, columns, list(chunked.map(fill))))
 
 
+def _shaped_means(
+    model: Mixture, table: Table, chunk: slice, rows: Rows
+) -> dict[int, FloatArray]:
+    """Return the conditional means of columns with a transform or with spikes.
+
+    They are those of the values themselves, in the units of the table: the mean of a
+    column is not what the mean of its mapped values stands for. NaN where a value is
+    observed.
+    """
+    schema = table.schema
+    codes = {k: len(schema.categorical) + n for n, k in enumerate(schema.shaping.spiked)}
+    means = {}
+    for place, shape in schema.shaping.shapes.items():
+        hole = np.isnan(table.real[chunk, place])
+        if hole.any() and (shape.transform is not None or shape.spikes):
+            own = conditional(model, rows[hole.nonzero()[0]], place, codes.get(place))
+            centre, scale = schema.centre[place], schema.scale[place]
+            mean, _ = shape.moments(own.means * scale + centre, own.deviations * scale)
+            means[place] = np.full(len(hole), np.nan)
+            means[place][hole] = (own.weights * mean).sum(axis=0)
+    return means
+
+
 def _new_columns(
-    table: Table, columns: Columns, parts: list[Rows]
+    table: Table, columns: Columns, parts: list[tuple[FloatArray, IntArray]]
 ) -> dict[int, NewColumn]:
     """Return the columns that had holes, filled; what was observed stays as it is."""
     schema = table.schema
@@ -54,14 +82,13 @@ def _new_columns(
     for position, j in enumerate(schema.real):
         hole = np.isnan(table.real[:, position])
         if hole.any():
-            filled = np.concatenate([part.real[position] for part in parts])
-            filled = schema.restored(filled[None], slice(position, position + 1))[0]
+            filled = np.concatenate([values[position] for values, _ in parts])
             new[j] = np.where(hole, filled, table.real[:, position])
     for position, j in enumerate(schema.categorical):
         values = columns.values(j)
         if None in values:
-            codes = np.concatenate([part.codes[position] for part in parts])
-            new[j] = _completed(values, codes, schema.categories[position])
+            found = np.concatenate([codes[position] for _, codes in parts])
+            new[j] = _completed(values, found, schema.categories[position])
     return new
 
 

@@ -38,7 +38,7 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, DensityEstimator):
         was fitted to another bootstrap sample of the rows, so that the tables also
         differ by the uncertainty of the model.
     covariance_type, n_factors, noise, covariance_prior, variance_floor, smoothing, \
-    categorical_features
+    categorical_features, column_shapes
         As in `MixtureDensity`.
     init, n_init, max_iter, tol, effort, n_jobs, random_state, verbose
         As in `MixtureDensity`.
@@ -51,8 +51,8 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, DensityEstimator):
         counts like an error of one. The means of the columns, which is what a single
         component with diagonal covariances fills in, are always among the candidates.
     n_components_, covariance_type_, covariance_prior_, mixing_, means_, covariances_, \
-    loading_, noise_variances_, category_probabilities_, categories_, bic_, converged_, \
-    interrupted_, n_iter_, trace_, n_features_in_, feature_names_in_
+    loading_, noise_variances_, category_probabilities_, categories_, \
+    spike_probabilities_, bic_, converged_, interrupted_, n_iter_, trace_, n_features_in_, feature_names_in_
         As in `MixtureDensity`.
 
     Notes

@@ -65,9 +65,8 @@ def read_labelled(
     estimator: HybridMixtureClassifier, X: Any, y: Any, sample_weight: Any
 ) -> LabelledRows:
     """Read a training table with its labels and weights."""
-    read = estimator._learn_table(X, sample_weight)
     classes, labels = encode_labels(y, estimator.unlabelled)
-    check_consistent_length(read.table.real, labels)
+    read = estimator._learn_table(X, sample_weight, labels)
     weights = _class_weighted(estimator.class_weight, classes, labels, read.weights)
     dataset = Dataset.arrange(read.table, labels, weights)
     _check_classes(dataset, class_names(classes))

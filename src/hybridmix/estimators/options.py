@@ -9,13 +9,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from hybridmix._checks import check_jobs, check_seed, check_verbosity, check_word
 from hybridmix._require import require
-from hybridmix._typing import FloatArray
+from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import Schema, Table
 from hybridmix.data.fingerprint import Fingerprint
+from hybridmix.data.shape_options import (
+    AUTO,
+    PLAIN,
+    ShapeOption,
+    Wish,
+    check_shape_option,
+)
+from hybridmix.data.shapes import ColumnShape
 from hybridmix.data.table import read_training_table
 from hybridmix.data.weights import read_weights
 from hybridmix.estimators.base import FittedMixture
@@ -63,6 +71,7 @@ class MixtureEstimator(FittedMixture):
     variance_floor: float = 1e-6
     smoothing: float = 1.0
     categorical_features: Sequence[int | str | bool] | None = None
+    column_shapes: Any = "auto"
     init: Any = "kmeans"
     n_init: int = 1
     max_iter: int = 300
@@ -128,18 +137,27 @@ class MixtureEstimator(FittedMixture):
         check_jobs(self.n_jobs)
         check_verbosity(self.verbose)
         check_effort("effort", self.effort)
+        check_shape_option(self.column_shapes)
         if isinstance(self.init, str):
             hint = " It may also be an array of centres or a fitted estimator."
             check_word("init", self.init, METHODS, hint)
         elif isinstance(self.init, FittedMixture):
             check_is_fitted(self.init)
 
-    def _learn_table(self, X: Any, sample_weight: Any) -> TrainingTable:
-        """Read a table, and encode it by what it shows."""
+    def _learn_table(
+        self, X: Any, sample_weight: Any, labels: IntArray | None = None
+    ) -> TrainingTable:
+        """Read a table, and encode it by what it shows, within classes if it has any."""
         columns, attributes = read_training_table(self, X)
         weights = read_weights(sample_weight, columns.n_rows)
+        if labels is not None:
+            check_consistent_length(np.empty(columns.n_rows), labels)
         schema = Schema.learn(
-            columns, self.categorical_features, weights, self._scaling()
+            columns,
+            *self._wanted_columns(columns.n_columns),
+            weights=weights,
+            scaling=self._scaling(),
+            groups=labels,
         )
         table = schema.encode(columns)
         attributes["fingerprint_"] = Fingerprint.of(table, weights)
@@ -149,6 +167,23 @@ class MixtureEstimator(FittedMixture):
         """Return how columns are to be scaled; see `Schema`."""
         return COVARIANCE_TYPES[self.covariance_type].scaling
 
+    def _wanted_columns(self, n_columns: int) -> tuple[Any, ShapeOption]:
+        """Return which columns are categorical, and shapes.
+
+        A model that training goes on from has its own. Centres need real columns.
+        """
+        given = self.categorical_features
+        if isinstance(self.init, FittedMixture):
+            known = self.init.schema_
+            if known.n_columns != n_columns:
+                return given, PLAIN  # it is refused as soon as the columns are known
+            shapes: dict[int | str, Wish] = {}
+            shapes |= {j: known.shapes.get(j, ColumnShape()) for j in known.real}
+            return list(known.categorical) or given, shapes
+        if self.column_shapes == AUTO and not isinstance(self.init, str):
+            return given, PLAIN
+        return given, self.column_shapes
+
     # Training ---------------------------------------------------------------------------
 
     def _translated(
@@ -157,7 +192,7 @@ class MixtureEstimator(FittedMixture):
         """Express the model of another fitted estimator in the scale of a table."""
         theirs = other.schema_
         columns, their_columns = (
-            (s.real, s.categorical, s.categories) for s in (schema, theirs)
+            (s.real, s.categorical, s.categories, s.shapes) for s in (schema, theirs)
         )
         same_classes = np.array_equal(classes, getattr(other, "classes_", []))
         fitted_type = covariance_type_of(other.model_.family)

@@ -66,7 +66,7 @@ class MixtureOutlierDetector(OutlierMixin, DensityEstimator):
     cv : int, splitter or iterable of splits, default=5
         Number of folds, or anything else that scikit-learn takes.
     covariance_type, n_factors, noise, covariance_prior, variance_floor, smoothing, \
-    categorical_features
+    categorical_features, column_shapes
         As in `MixtureDensity`.
     init, n_init, max_iter, tol, effort, n_jobs, random_state, verbose
         As in `MixtureDensity`.
@@ -82,7 +82,8 @@ class MixtureOutlierDetector(OutlierMixin, DensityEstimator):
         ``fpr``, ``tpr`` and ``thresholds`` of the same scores.
     n_components_, covariance_type_, covariance_prior_, leaderboard_, mixing_, means_, \
     covariances_, loading_, noise_variances_, category_probabilities_, categories_, \
-    bic_, converged_, interrupted_, n_iter_, trace_, n_features_in_, feature_names_in_
+    spike_probabilities_, bic_, converged_, interrupted_, n_iter_, trace_, \
+    n_features_in_, feature_names_in_
         As in `MixtureDensity`.
 
     Examples
@@ -199,6 +200,7 @@ class MixtureOutlierDetector(OutlierMixin, DensityEstimator):
         n_rows = int(np.clip(_MOST_CELLS // self.n_features_in_, *_N_DRAWN))
         # The seed is fixed, so that the level is a function of the model alone.
         rows, _ = self.model_.sample(n_rows, np.random.default_rng(0))
+        rows = self.schema_.without_spikes(rows)
         return _level(self._typicality(rows), None, float(np.exp(LOG_RARE)))
 
     def _check_anomalies(self, y: Any) -> np.ndarray:

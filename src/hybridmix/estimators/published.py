@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hybridmix._require import require, require_instance, require_number, require_rank
+from hybridmix._typing import FloatArray
 from hybridmix.data import Schema
 from hybridmix.estimators.components import factors_in_units
 from hybridmix.models.mixture import Mixture
@@ -23,15 +24,26 @@ def component_attributes(model: Mixture, schema: Schema) -> dict[str, Any]:
     if schema.real:
         gaussian = factors.pop(0)
         scaled = getattr(model.components, "factors", [model.components])[0]
-        attributes["means_"] = schema.restored(scaled.means.T).T
+        attributes["means_"] = schema.unscaled(scaled.means.T).T
         covariance_type = covariance_type_of(model.family)
         if covariance_type is not None:
             attributes.update(COVARIANCE_TYPES[covariance_type].published(gaussian))
-    if schema.categorical:
+    if schema.code_sizes:
         probabilities = np.exp(factors.pop(0).log_probabilities)
-        ends = np.cumsum(schema.n_categories)[:-1]
-        attributes["category_probabilities_"] = np.split(probabilities, ends, axis=1)
+        ends = np.cumsum(schema.code_sizes)[:-1]
+        attributes.update(_code_attributes(np.split(probabilities, ends, axis=1), schema))
+    return attributes
+
+
+def _code_attributes(parts: list[FloatArray], schema: Schema) -> dict[str, Any]:
+    """Return the probabilities of categories, and apart from them those of spikes."""
+    attributes: dict[str, Any] = {}
+    n_categorical = len(schema.categorical)
+    if n_categorical:
+        attributes["category_probabilities_"] = parts[:n_categorical]
         attributes["categories_"] = [np.array(values) for values in schema.categories]
+    if len(parts) > n_categorical:
+        attributes["spike_probabilities_"] = parts[n_categorical:]
     return attributes
 
 

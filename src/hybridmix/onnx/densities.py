@@ -76,8 +76,8 @@ def _(
 ) -> Value:
     parts = np.split(parameters.log_probabilities, family.offsets[1:-1], axis=1)
     terms = [
-        graph.op("MatMul", table.indicators(graph, column), part.T)
-        for column, part in zip(table.schema.categorical, parts, strict=True)
+        graph.op("MatMul", indicators, part.T)
+        for indicators, part in zip(table.codes(graph), parts, strict=True)
     ]
     return _sum(graph, terms)
 

@@ -74,6 +74,9 @@ def to_onnx(model: Any, *, dtype: str = "float32") -> onnx.ModelProto:
     graph = Graph()
     table = TableInputs.declare(graph, schema, np.dtype(dtype))
     densities = component_densities(mixture.family, mixture.components, graph, table)
+    volume = table.log_volume(graph)
+    if volume is not None:
+        densities = graph.op("Sub", densities, volume)
     log_joint = _log_joint(graph, densities, mixture.log_weights, outcome.offsets)
     if outcome.committee is not None:
         log_density = graph.op("ReduceLogSumExp", log_joint, axes=[1], keepdims=1)

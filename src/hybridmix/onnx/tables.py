@@ -12,6 +12,7 @@ from hybridmix.data import Schema
 from hybridmix.data.columns import label_of
 from hybridmix.data.table import FARTHEST
 from hybridmix.onnx.graph import Graph, Value
+from hybridmix.onnx.shapes import hidden, log_volume, shaped, spike_indicators
 
 OUTPUTS = ("label", "probabilities", "log_density")
 
@@ -84,12 +85,37 @@ class TableInputs:
 
     def real(self, graph: Graph) -> RealRows:
         """Return the real columns in the scale of the model."""
-        raw = graph.cast(self.columns(graph, self.schema.real), np.float64)
-        observed = graph.op("Not", graph.op("IsNaN", raw))
+        raw, shaping, d = self._raw(graph), self.schema.shaping, len(self.schema.real)
+        if shaping.spiked:
+            observed = graph.op("Not", hidden(graph, raw, shaping, d))
+        else:
+            observed = graph.op("Not", graph.op("IsNaN", raw))
+        if shaping.shapes:
+            raw = shaped(graph, raw, shaping, d)
         centred = graph.op("Sub", raw, self.schema.centre)
         scaled = graph.op("Div", centred, self.schema.scale)
         clipped = graph.op("Clip", scaled, -FARTHEST, FARTHEST)
         return RealRows(graph.op("Where", observed, clipped, 0.0), observed)
+
+    def _raw(self, graph: Graph) -> Value:
+        """Return the real columns as they come in, but in double precision."""
+        return graph.cast(self.columns(graph, self.schema.real), np.float64)
+
+    def log_volume(self, graph: Graph) -> Value | None:
+        """Return by how much shapes shrink log densities, (n, 1); None for nothing."""
+        if not self.schema.shapes:
+            return None
+        return log_volume(graph, self._raw(graph), self.schema.shaping)
+
+    def codes(self, graph: Graph) -> list[Value]:
+        """Return which code a row has, for each code of the schema, as `indicators`."""
+        categorical = [
+            self.indicators(graph, column) for column in self.schema.categorical
+        ]
+        if not self.schema.shaping.spiked:
+            return categorical
+        spiked = spike_indicators(graph, self._raw(graph), self.schema.shaping)
+        return categorical + spiked
 
     def indicators(self, graph: Graph, column: int) -> Value:
         """Return which category a row has, (n, k) of 0 and 1; nothing but 0 if missing.

@@ -16,6 +16,8 @@ from hybridmix.plots.marginals import MarginalView, Variable
 _FEWEST_BINS, _MOST_BINS = 10, 40
 # Of the bars of a category, where the next category is at a distance of 1.
 _WIDTH = 0.8
+# The highest spike reaches this share of the height of the picture.
+_SPIKE_HEIGHT = 0.9
 _HATCHES = ("", "///", "...", "xxx")
 
 
@@ -24,8 +26,10 @@ class ClassDensitiesDisplay:
 
     For a real column, a curve for each class shows the density :math:`p(x_j, c)`, with
     all other columns integrated out exactly; the area below it is the class probability.
-    Histograms of the rows are on the same scale. For a categorical column, bars show the
-    probabilities of category and class, and diamonds the frequencies of the rows.
+    Histograms of the rows are on the same scale. Bars with a percentage are values that
+    repeat and have a probability of their own (spikes). For a categorical column, bars
+    show the probabilities of category and class, and diamonds the frequencies of the
+    rows.
 
     Use `from_estimator` to draw it.
 
@@ -169,6 +173,7 @@ def _draw_curves(
     edges = np.histogram_bin_edges(everything, n_bins)
     volume = np.maximum(len(everything), 1) * np.diff(edges)
     for number, values in enumerate(groups):
+        values = values[~np.isin(values, variable.spikes)]
         ax.stairs(
             np.histogram(values, edges)[0] / volume,
             edges,
@@ -187,6 +192,20 @@ def _draw_curves(
         ax.plot(variable.points, total, color="black", linewidth=0.8, label="all classes")
     ax.set_xlim(variable.limits)
     ax.set_ylim(bottom=0.0)
+    if variable.masses is not None:
+        _draw_spikes(ax, variable.spikes, variable.masses)
+
+
+def _draw_spikes(ax: Any, spikes: Sequence[float], masses: FloatArray) -> None:
+    """Draw spikes side by side, with their probabilities, which curves cannot show."""
+    unit = _SPIKE_HEIGHT * ax.get_ylim()[1] / max(float(masses.max()), 1e-300)
+    low, high = ax.get_xlim()
+    for number, own in enumerate(masses):
+        shift = 0.01 * (high - low) * (number - 0.5 * (len(masses) - 1))
+        for spike, mass in zip(spikes, own, strict=True):
+            color = style_of(number).color
+            ax.plot([spike + shift] * 2, [0.0, mass * unit], color=color, linewidth=3.0)
+            ax.annotate(f"{mass:.0%}", (spike + shift, mass * unit), color=color)
 
 
 def _draw_bars(

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import UNLABELLED, Schema, Table, number_labels, read_table
 from hybridmix.data.columns import label_of
+from hybridmix.data.shapes import ColumnShape
 from hybridmix.estimators.base import FittedMixture
 from hybridmix.estimators.components import Marginal
 from hybridmix.models import class_posterior
@@ -38,12 +39,18 @@ class Variable:
         Where densities are evaluated: a grid from end to end, or all category numbers.
     categories : tuple or None, default=None
         What the numbers stand for; None for a real column.
+    spikes : tuple of float, default=()
+        Values of a real column that have a probability instead of a density.
+    masses : ndarray of shape (n_classes, s) or None, default=None
+        Probabilities of spike and class.
     """
 
     name: str
     values: FloatArray
     points: FloatArray
     categories: tuple[Any, ...] | None = None
+    spikes: tuple[float, ...] = ()
+    masses: FloatArray | None = None
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -178,8 +185,22 @@ class MarginalView:
             label = label_of(self.schema.names, column)
             raise ValueError(f"The {label} has no value in any of these rows.")
         low, high = np.nanmin(values), np.nanmax(values)
-        margin = _MARGIN * (high - low) or self.schema.scale[real[0]]
-        return Variable(name, values, np.linspace(low - margin, high + margin, n_points))
+        shape = self.schema.shapes.get(column, ColumnShape())
+        margin = _MARGIN * (high - low) or self._spread(shape, real[0])
+        points = np.linspace(low - margin, high + margin, n_points)
+        # Curves show densities, which spikes do not have.
+        is_spike = np.isin(points, shape.spikes)
+        points = np.where(is_spike, np.nextafter(points, high), points)
+        masses = None
+        if shape.spikes:
+            cells = np.array(shape.spikes)[:, None], np.empty((len(shape.spikes), 0), int)
+            masses = np.exp(Marginal.of(self.estimator, [column]).log_joint(*cells))
+        return Variable(name, values, points, spikes=shape.spikes, masses=masses)
+
+    def _spread(self, shape: ColumnShape, place: int) -> float:
+        """Return how far a column spreads, in the units of the table."""
+        centre, scale = self.schema.centre[[place]], self.schema.scale[[place]]
+        return float(shape.moments(centre, scale)[1][0])
 
     def log_joint_on_grid(
         self, columns: list[int], variables: list[Variable]

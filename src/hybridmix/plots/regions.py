@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from hybridmix._typing import FloatArray, IntArray
+from hybridmix.data.shapes import ColumnShape
 from hybridmix.estimators.components import Marginal
 from hybridmix.models.calibration import Calibration
 from hybridmix.plots.axes import new_axes
@@ -42,13 +43,15 @@ class DecisionRegionsDisplay:
     labels : ndarray of shape (n,)
         Class numbers of the rows; -1 where there is no label.
     means : ndarray of shape (n_components, 2)
-        Of the components, over the two columns.
+        Of the components, over the two columns, mapped by their shapes.
     covariances : ndarray of shape (n_components, 2, 2)
         Of the components.
     component_classes : ndarray of shape (n_components,)
         Class numbers of the components.
     n_hidden : int, default=0
         How many other columns are integrated out.
+    shapes : pair of ColumnShape
+        Shapes of the columns; plain by default.
 
     Attributes
     ----------
@@ -76,6 +79,7 @@ class DecisionRegionsDisplay:
         covariances: FloatArray,
         component_classes: IntArray,
         n_hidden: int = 0,
+        shapes: Sequence[ColumnShape] = (ColumnShape(), ColumnShape()),
     ) -> None:
         self.variables = variables
         self.probabilities = probabilities
@@ -85,6 +89,7 @@ class DecisionRegionsDisplay:
         self.covariances = covariances
         self.component_classes = component_classes
         self.n_hidden = n_hidden
+        self.shapes = shapes
 
     @classmethod
     def from_estimator(
@@ -142,7 +147,13 @@ class DecisionRegionsDisplay:
             covariances=covariances,
             component_classes=model.component_classes_,
             n_hidden=len(view.schema.real) + len(view.schema.categorical) - 2,
+            shapes=[view.schema.shapes.get(j, ColumnShape()) for j in chosen],
         ).plot(ax=ax)
+
+    def _in_units(self, points: FloatArray) -> list[FloatArray]:
+        """Return coordinates in the units of the table, from mapped ones (2, ...)."""
+        pairs = zip(self.shapes, points, strict=True)
+        return [shape.inverse(values) for shape, values in pairs]
 
     def plot(self, *, ax: Any = None) -> Self:
         """Draw it; see `from_estimator`."""
@@ -155,8 +166,10 @@ class DecisionRegionsDisplay:
             self.means, self.covariances, self.component_classes, strict=True
         ):
             style = style_of(number)
-            ax.plot(*ellipse(mean, covariance), color=style.color, linestyle=style.line)
-            ax.plot(*mean, "+", color=style.color, markersize=9, markeredgewidth=2)
+            around = self._in_units(ellipse(mean, covariance))
+            ax.plot(*around, color=style.color, linestyle=style.line)
+            centre = self._in_units(mean)
+            ax.plot(*centre, "+", color=style.color, markersize=9, markeredgewidth=2)
         ax.set(
             xlim=horizontal.limits,
             ylim=vertical.limits,

@@ -29,7 +29,11 @@ def plain_matrix(table: Table, rows: IntArray) -> FloatArray:
     schema = table.schema
     matrix = np.full((len(rows), schema.n_columns), np.nan)
     real, codes = table.real[rows], table.codes[rows]
-    matrix[:, list(schema.real)] = (real - schema.centre) / schema.scale
+    # Columns that have a shape are of moderate size, and their centre is a mapped one.
+    is_shaped = np.isin(schema.real, list(schema.shapes))
+    centre = np.where(is_shaped, 0.0, schema.centre)
+    scale = np.where(is_shaped, 1.0, schema.scale)
+    matrix[:, list(schema.real)] = (real - centre) / scale
     matrix[:, list(schema.categorical)] = np.where(codes == MISSING_CODE, np.nan, codes)
     return matrix
 

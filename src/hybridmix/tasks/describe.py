@@ -10,6 +10,7 @@ import numpy as np
 from hybridmix._estimates import Estimate
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data.columns import label_of
+from hybridmix.data.shapes import ColumnShape
 from hybridmix.estimators import MixtureDensity
 from hybridmix.estimators.base import FittedMixture
 from hybridmix.tasks.base import FEWEST_ROWS, Cases, Entrant, Metric, Task
@@ -66,6 +67,8 @@ class Describe(Task):
             if name in MixtureDensity().get_params(deep=False)
         }
         fresh = MixtureDensity(**options).set_params(verbose=0)
+        # Densities can be compared only if columns have the same spikes everywhere.
+        fresh.set_params(column_shapes=_same_shapes(cases))
         if isinstance(model.init, FittedMixture):
             # A fitted model as a start has seen the rows that are to be held out.
             fresh.set_params(init="kmeans")
@@ -85,7 +88,10 @@ class Describe(Task):
 
         def independent() -> MixtureDensity:
             return MixtureDensity(
-                1, covariance_type="diag", categorical_features=categorical
+                1,
+                covariance_type="diag",
+                categorical_features=categorical,
+                column_shapes=_same_shapes(cases),
             )
 
         everyone = np.ones(len(used), dtype=bool)
@@ -117,3 +123,9 @@ def _chosen(model: Any) -> dict[str, Any]:
         if value is not None:
             chosen[name] = value
     return chosen
+
+
+def _same_shapes(cases: Cases) -> dict[int, ColumnShape]:
+    """Return the shapes of all real columns, as the model has them."""
+    schema = cases.table.schema
+    return {j: schema.shapes.get(j, ColumnShape()) for j in schema.real}

@@ -193,14 +193,14 @@ def _refitted(
 def _record(search: Search, dataset: Dataset, score: Score, outcome: Outcome) -> Fitted:
     """Return the record of an entry that was fitted to all rows."""
     solution, bic, _ = outcome
-    scale, weight = search.schema.scale, score.entry.candidate.unlabelled_weight
+    weight = score.entry.candidate.unlabelled_weight
     return Fitted(
         search.schema,
         solution.model,
         solution.converged,
         solution.n_iter,
-        history_in_units(solution.traces, dataset, scale, weight),
-        bic_in_units(bic, dataset, scale),
+        history_in_units(solution.traces, dataset, search.schema, weight),
+        bic_in_units(bic, dataset, search.schema),
         weight,
         score.calibration,
         options=score.entry.options,

@@ -164,8 +164,8 @@ def _fit_fixed(
         fit.model,
         fit.converged,
         fit.n_iter,
-        history_in_units(fit.traces, dataset, schema.scale),
-        bic_in_units([fit.bic], dataset, schema.scale),
+        history_in_units(fit.traces, dataset, schema),
+        bic_in_units([fit.bic], dataset, schema),
         messages=messages,
         trials=tuple(trials),
     )

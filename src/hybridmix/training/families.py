@@ -129,8 +129,8 @@ def family_maker(
     correlations.
     """
     categorical: list[Family] = []
-    if schema.categorical:
-        categorical = [Categorical(schema.n_categories, float(structure.smoothing))]
+    if schema.code_sizes:
+        categorical = [Categorical(schema.code_sizes, float(structure.smoothing))]
     if not schema.real:
         return lambda _: categorical[0]
     floor = float(structure.variance_floor)

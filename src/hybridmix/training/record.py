@@ -94,12 +94,12 @@ def em_messages(
 
 
 def bic_in_units(
-    bic: Sequence[Mapping[int, float]], dataset: Dataset, scale: FloatArray
+    bic: Sequence[Mapping[int, float]], dataset: Dataset, schema: Schema
 ) -> tuple[Mapping[int, float], ...]:
     """Return the criteria in the units of the table, which likelihoods depend on."""
     result = []
     for label, values in enumerate(bic):
-        log_volume = dataset.of_class(label).log_volume(scale)
+        log_volume = _log_volume(dataset.of_class(label), schema)
         result.append({k: value + 2.0 * log_volume for k, value in values.items()})
     return tuple(result)
 
@@ -107,15 +107,19 @@ def bic_in_units(
 def history_in_units(
     traces: Mapping[str, Sequence[float]],
     dataset: Dataset,
-    scale: FloatArray,
+    schema: Schema,
     unlabelled_weight: float = 1.0,
 ) -> Mapping[str, FloatArray]:
     """Return the traces in the units of the table, which likelihoods depend on."""
     history = {name: np.array(trace) for name, trace in traces.items()}
     if "likelihood" not in history:
         return history
-    log_volume = dataset.labelled().log_volume(scale)
-    log_volume += unlabelled_weight * dataset.unlabelled().log_volume(scale)
+    log_volume = _log_volume(dataset.labelled(), schema)
+    log_volume += unlabelled_weight * _log_volume(dataset.unlabelled(), schema)
     for name in ("value", "likelihood"):
         history[name] = history[name] - log_volume / dataset.total_weight
     return history
+
+
+def _log_volume(dataset: Dataset, schema: Schema) -> float:
+    return schema.total_log_volume(dataset.rows, dataset.filled_weights)

@@ -139,15 +139,14 @@ def _profile_table(subject: Subject, shown: IntArray) -> str:
 
 def _real_profile(subject: Subject, place: int, shown: IntArray) -> _Profile:
     column = subject.schema.real[place]
-    means, covariances = Marginal.of(subject.model, [column]).moments()
     with np.errstate(over="ignore", invalid="ignore"):
-        deviations = np.sqrt(covariances[:, 0, 0])
-        centre, scale = _overall(subject, means[:, 0], deviations)
-        distances = (means[:, 0] - centre) / scale
+        means, deviations = Marginal.of(subject.model, [column]).column_moments()
+        centre, scale = _overall(subject, means, deviations)
+        distances = (means - centre) / scale
     cells: list[str | Markup] = []
     for j in shown.tolist():
         arrow = "▲ " if distances[j] > 0.5 else "▼ " if distances[j] < -0.5 else ""
-        text = f"{arrow}{with_deviation(means[j, 0], deviations[j])}"
+        text = f"{arrow}{with_deviation(means[j], deviations[j])}"
         kind = "tint high" if distances[j] > 0 else "tint low"
         cells.append(tinted(text, abs(distances[j]) / _FAR, kind))
     return _Profile(

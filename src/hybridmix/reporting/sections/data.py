@@ -94,6 +94,8 @@ def _column_cells(subject: Subject, column: int) -> dict[str, str | Markup]:
 
 def _kind(subject: Subject, column: int) -> str:
     schema = subject.schema
+    if column in schema.shapes:
+        return f"real: {schema.shapes[column]}"
     if column in schema.real:
         return "real"
     if column in schema.categorical:
