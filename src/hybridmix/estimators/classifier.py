@@ -14,6 +14,7 @@ from hybridmix._registered import registered
 from hybridmix.data import Dataset, Schema
 from hybridmix.estimators.base import FittedMixture
 from hybridmix.estimators.chosen import AUTO, automatic_options, search_attributes
+from hybridmix.estimators.components import committee_of
 from hybridmix.estimators.joint import MixtureClassifier
 from hybridmix.estimators.labelled import (
     LabelledRows,
@@ -380,6 +381,11 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
             raise ValueError(
                 "init must be a method, a fitted HybridMixtureClassifier or a fitted "
                 "search; centres do not say which class they belong to."
+            )
+        if committee_of(self.init) is not None:
+            raise ValueError(
+                "init is a committee of several models: give one of its members_, such as "
+                "init=model.members_[0]."
             )
         if not is_single(self.unlabelled):
             raise ValueError(

@@ -52,7 +52,8 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, DensityEstimator):
         component with diagonal covariances fills in, are always among the candidates.
     n_components_, covariance_type_, covariance_prior_, mixing_, means_, covariances_, \
     loading_, noise_variances_, category_probabilities_, categories_, \
-    spike_probabilities_, bic_, converged_, interrupted_, n_iter_, trace_, n_features_in_, feature_names_in_
+    spike_probabilities_, bic_, converged_, interrupted_, n_iter_, trace_, \
+    n_features_in_, feature_names_in_
         As in `MixtureDensity`.
 
     Notes
