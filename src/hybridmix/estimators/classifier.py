@@ -384,7 +384,7 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
             )
         if committee_of(self.init) is not None:
             raise ValueError(
-                "init is a committee of several models: give one of its members_, such as "
+                "init is a committee of several models: give one of its members_, as in "
                 "init=model.members_[0]."
             )
         if not is_single(self.unlabelled):
