@@ -13,7 +13,12 @@ from hybridmix._parallel import workers
 from hybridmix._registered import registered
 from hybridmix.data import Dataset, Schema
 from hybridmix.estimators.base import FittedMixture
-from hybridmix.estimators.chosen import AUTO, automatic_options, search_attributes
+from hybridmix.estimators.chosen import (
+    AUTO,
+    USUAL_TRADEOFF,
+    automatic_options,
+    search_attributes,
+)
 from hybridmix.estimators.components import committee_of
 from hybridmix.estimators.joint import MixtureClassifier
 from hybridmix.estimators.labelled import (
@@ -36,9 +41,6 @@ from hybridmix.training.families import Structure
 from hybridmix.training.record import Fitted
 from hybridmix.training.run import ClassifierOptions
 from hybridmix.training.trials import Part
-
-# What the hybrid objective is trained with where nothing chooses.
-_USUAL_TRADEOFF = 10.0
 
 
 @registered
@@ -368,7 +370,7 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
     def _discrimination(self) -> Discrimination:
         return Discrimination(
             self.objective,
-            _USUAL_TRADEOFF if isinstance(self.tradeoff, str) else self.tradeoff,
+            USUAL_TRADEOFF if isinstance(self.tradeoff, str) else self.tradeoff,
             self.margin,
             self.loss,
             self.solver,
