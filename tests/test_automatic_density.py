@@ -166,6 +166,14 @@ def test_wide_tables_with_holes_do_without_full_covariances():
     assert types == {"diag", "subspace"}
 
 
+def test_what_takes_too_long_is_not_compared(monkeypatch, clusters):
+    monkeypatch.setattr("hybridmix.training.candidates._COSTLY", 0.0)
+    given = MixtureDensity(3, random_state=0).fit(clusters)
+    assert (given.n_components_, given.leaderboard_) == (3, [])
+    free = MixtureDensity(covariance_type="full", random_state=0).fit(clusters)
+    assert (free.n_components_, free.leaderboard_) == (1, [])
+
+
 # Rows --------------------------------------------------------------------------------
 
 

@@ -99,6 +99,8 @@ def fit_density(
         return _fit_fixed(options, dataset, schema, init, generator, pool)
     if not options.choice.is_free:
         return _fit_fixed(options, dataset, schema, init, generator, pool)
+    if not options.choice.covariance_type:
+        check_memory(options.structure, len(schema.real), min(options.n_components))
     search = Search(
         options.choice,
         options.structure,
