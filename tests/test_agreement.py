@@ -118,9 +118,9 @@ def test_one_tied_component_per_class_is_linear_discriminant_analysis():
 @pytest.mark.parametrize("load", [load_iris, load_breast_cancer])
 def test_one_diagonal_component_per_class_is_gaussian_naive_bayes(load):
     X, y = load(return_X_y=True)
-    ours = HybridMixtureClassifier("likelihood", covariance_type="diag", **EXACT).fit(
-        X, y
-    )
+    ours = HybridMixtureClassifier(
+        "likelihood", covariance_type="diag", column_shapes="plain", **EXACT
+    ).fit(X, y)
     theirs = GaussianNB(var_smoothing=0.0).fit(X, y)
     np.testing.assert_allclose(ours.covariances_, theirs.var_, rtol=1e-6)
     np.testing.assert_allclose(
