@@ -14,7 +14,7 @@ from hybridmix.models.calibration import Calibration
 from hybridmix.models.committee import Committee
 from hybridmix.progress import announce
 from hybridmix.training.budget import Budget
-from hybridmix.training.classifier import held_out
+from hybridmix.training.classifier import fit_classifier, held_out
 from hybridmix.training.leaderboard import simplest_within_noise
 from hybridmix.training.memory import check_memory
 from hybridmix.training.plan import Automatic, TableSize, candidates
@@ -90,6 +90,8 @@ def fit_committee(
     if parts is None:
         fraction = options.base.discrimination.validation_fraction
         parts = _parts(dataset, fraction, budget, generator)
+    if not parts:
+        return _single(options, dataset, schema, generator, pool, names)
     size = TableSize.of(parts[0][0], schema, len(names))
     plan = candidates(options.base, options.automatic, size, budget)
     for candidate in plan:
@@ -138,14 +140,39 @@ def _parts(
     budget: Budget,
     generator: np.random.Generator,
 ) -> list[Part]:
-    """Return the rows to train candidates on, and those to score them by."""
-    n_rows = dataset.labelled().n_rows
-    if n_rows <= _FEW_ROWS and budget.searches and fraction is None:
+    """Return the rows to train candidates on, and those to score them by.
+
+    There are none if no class has two labelled rows.
+    """
+    counts = np.bincount(dataset.labelled().labels)
+    are_few = counts.sum() <= _FEW_ROWS and budget.searches
+    if fraction is None and (are_few or counts.max() * _HELD_SHARE < 1.0):
         folds = dataset.folds(_N_FOLDS, generator)
         return [(rest.thinned(_MOST_ROWS, generator), held) for rest, held in folds]
     share = fraction or _HELD_SHARE
     rest, held = held_out(dataset, share, generator)
     return [(rest.thinned(_MOST_ROWS, generator), held.thinned(_MOST_ROWS, generator))]
+
+
+def _single(
+    options: CommitteeOptions,
+    dataset: Dataset,
+    schema: Schema,
+    generator: np.random.Generator,
+    pool: Workers,
+    names: Sequence[str],
+) -> Fitted:
+    """Fit what is tried first if there is no time to choose: no row can be held out."""
+    size = TableSize.of(dataset, schema, len(names))
+    usual = candidates(options.base, options.automatic, size, Budget("fast"))[0]
+    chosen = replace(
+        usual.options,
+        discrimination=usual.discrimination(len(usual.stations)),
+        unlabelled_weight=options.base.unlabelled_weight,
+        calibrate=False,
+    )
+    init = options.init
+    return fit_classifier(chosen, dataset, None, schema, init, generator, pool, names)
 
 
 def _best_density(scores: Sequence[Score], held: HeldOut) -> Score:

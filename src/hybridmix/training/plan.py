@@ -74,15 +74,22 @@ class Candidate:
     @property
     def n_components(self) -> int:
         """Largest number of components of a class that is tried."""
-        return max(max(numbers) for numbers in self.options.n_components)
+        return max(map(max, self.options.n_components))
+
+    @property
+    def fewest_components(self) -> int:
+        """Smallest number of components of a class that is tried."""
+        return min(map(min, self.options.n_components))
 
     def values(self, station: int) -> dict[str, object]:
         """Return the options that distinguish it, after so many of its stations."""
         values: dict[str, object] = {
             "covariance_type": self.options.structure.covariance_type,
-            "n_components": self.n_components,
             "unlabelled_weight": self.unlabelled_weight,
         }
+        # Numbers that differ are those that the user has given.
+        if self.fewest_components == self.n_components:
+            values["n_components"] = self.n_components
         if station == 0:
             values["objective"] = "likelihood"
         elif self.stations[station - 1].objective == "hybrid":
@@ -92,8 +99,10 @@ class Candidate:
     def name(self, station: int = 0) -> str:
         """Return what to call it, after so many of its stations."""
         plural = "" if self.n_components == 1 else "s"
+        fewest = self.fewest_components
+        least = "" if fewest == self.n_components else f"{fewest} to "
         covariance_type = self.options.structure.covariance_type
-        words = f"{covariance_type}, {self.n_components} component{plural}"
+        words = f"{covariance_type}, {least}{self.n_components} component{plural}"
         if self.unlabelled_weight not in (0.0, 1.0):
             words += f", unlabelled rows {self.unlabelled_weight:g}"
         if station == 0:
