@@ -17,7 +17,7 @@ for package in ("typer", "rich"):
     pytest.importorskip(package)
 
 FORMATS = ["csv", "tsv", "csv.gz", "parquet", "feather"]
-QUICK = ["--objective", "likelihood", "--covariance", "diag"]
+QUICK = ["--objective", "likelihood", "--covariance", "diag", "--components", "1"]
 
 
 class Shell:

@@ -278,6 +278,8 @@ def _weights(rng, n_rows):
 
 
 def _estimator(rng, kind, n_columns, n_classes, X):
+    if rng.random() < 0.15 and kind != "search":
+        return _by_default(rng, kind)
     options = _common_options(rng, n_columns)
     if kind == "density":
         model = hm.MixtureDensity(**options)
@@ -307,10 +309,23 @@ def _estimator(rng, kind, n_columns, n_classes, X):
     )
 
 
+def _by_default(rng, kind):
+    """Return an estimator that chooses everything by itself."""
+    kinds = {
+        "density": hm.MixtureDensity,
+        "imputer": hm.MixtureImputer,
+        "detector": hm.MixtureOutlierDetector,
+        "classifier": hm.HybridMixtureClassifier,
+    }
+    effort = _pick(rng, "fast", "balanced", "balanced", "thorough", 0.1)
+    return kinds[kind](effort=effort, n_jobs=1, random_state=0)
+
+
 def _common_options(rng, n_columns):
     options = {
-        "covariance_type": _pick(rng, *COVARIANCE_TYPES),
-        "n_components": _pick(rng, 1, 1, 2, 3, [1, 2], 20),
+        "covariance_type": _pick(rng, *COVARIANCE_TYPES, "auto"),
+        "n_components": _pick(rng, 1, 1, 2, 3, [1, 2], 20, "auto"),
+        "effort": _pick(rng, "fast", "balanced"),
         "n_factors": _pick(rng, "auto", 1, min(2, n_columns), 0.8),
         "noise": _pick(rng, "common", "columns"),
         "covariance_prior": _pick(rng, "auto", "auto", 1.0, 0.0),
@@ -343,8 +358,9 @@ def _classifier_options(rng, n_classes):
         "loss": _pick(rng, "auto", "auto", "log", "hinge", "ramp", "scaled"),
         "solver": _pick(rng, "lbfgs", "lbfgs", "baum-welch"),
         "n_steps": _pick(rng, 1, 5, 10),
-        "tradeoff": _pick(rng, 10.0, 1.0, 0.0),
-        "calibrate": bool(rng.random() < 0.15),
+        "tradeoff": _pick(rng, 10.0, 1.0, 0.0, "auto"),
+        "class_weight": _pick(rng, None, None, None, "balanced"),
+        "calibrate": _pick(rng, False, False, False, "auto", "auto", True),
         "validation_fraction": _pick(rng, None, None, None, 0.3),
         "refine_subspace": bool(rng.random() < 0.2),
         "class_prior": _pick(rng, "empirical", "empirical", "uniform"),

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from hybridmix import HybridMixtureClassifier
 from hybridmix._parallel import Workers
 from hybridmix.data import Dataset, Rows
 from hybridmix.families import (
@@ -21,6 +22,18 @@ from hybridmix.solvers import ExpectationMaximisation
 from hybridmix.training.starts import start_mixture
 
 D, N_CATEGORIES, N_FACTORS = 5, (3, 2), 2
+# One Gaussian for each class: nothing is chosen.
+PLAIN = {
+    "covariance_type": "full",
+    "n_components": 1,
+    "tradeoff": 10.0,
+    "column_shapes": "plain",
+}
+
+
+def plain_classifier(*objective, **options):
+    """Return a classifier that chooses nothing by itself, except for what is given."""
+    return HybridMixtureClassifier(*objective, **{**PLAIN, **options})
 
 
 def families(strength=0.7):

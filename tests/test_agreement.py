@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import plain_classifier
 from scipy import integrate, stats
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.discriminant_analysis import (
@@ -12,7 +13,7 @@ from sklearn.discriminant_analysis import (
 from sklearn.mixture import GaussianMixture
 from sklearn.naive_bayes import CategoricalNB, GaussianNB
 
-from hybridmix import HybridMixtureClassifier, MixtureDensity
+from hybridmix import MixtureDensity
 
 EXACT = {"covariance_prior": 0.0, "variance_floor": 1e-12}
 
@@ -88,7 +89,7 @@ def test_same_path_as_gaussian_mixture_from_the_same_start(covariance_type):
 def test_one_full_component_per_class_is_quadratic_discriminant_analysis(load):
     X, y = load(return_X_y=True)
     X = X[:, :8]
-    ours = HybridMixtureClassifier("likelihood", **EXACT).fit(X, y)
+    ours = plain_classifier("likelihood", **EXACT).fit(X, y)
     theirs = QuadraticDiscriminantAnalysis(store_covariance=True).fit(X, y)
     # Some versions of QDA divide by n - 1.
     for c, (covariance, count) in enumerate(
@@ -105,9 +106,7 @@ def test_one_full_component_per_class_is_quadratic_discriminant_analysis(load):
 
 def test_one_tied_component_per_class_is_linear_discriminant_analysis():
     X, y = load_wine(return_X_y=True)
-    ours = HybridMixtureClassifier("likelihood", covariance_type="tied", **EXACT).fit(
-        X, y
-    )
+    ours = plain_classifier("likelihood", covariance_type="tied", **EXACT).fit(X, y)
     theirs = LinearDiscriminantAnalysis(solver="lsqr", store_covariance=True).fit(X, y)
     np.testing.assert_allclose(
         ours.covariances_, theirs.covariance_, rtol=1e-6, atol=1e-9
@@ -118,9 +117,7 @@ def test_one_tied_component_per_class_is_linear_discriminant_analysis():
 @pytest.mark.parametrize("load", [load_iris, load_breast_cancer])
 def test_one_diagonal_component_per_class_is_gaussian_naive_bayes(load):
     X, y = load(return_X_y=True)
-    ours = HybridMixtureClassifier("likelihood", covariance_type="diag", **EXACT).fit(
-        X, y
-    )
+    ours = plain_classifier("likelihood", covariance_type="diag", **EXACT).fit(X, y)
     theirs = GaussianNB(var_smoothing=0.0).fit(X, y)
     np.testing.assert_allclose(ours.covariances_, theirs.var_, rtol=1e-6)
     np.testing.assert_allclose(
@@ -134,7 +131,7 @@ def test_one_component_per_class_is_categorical_naive_bayes(smoothing):
     rng = np.random.default_rng(0)
     y = rng.integers(3, size=300)
     X = (rng.integers(4, size=(300, 5)) + y[:, None]) % 4
-    ours = HybridMixtureClassifier(
+    ours = plain_classifier(
         "likelihood", categorical_features=list(range(5)), smoothing=smoothing
     ).fit(X, y)
     theirs = CategoricalNB(alpha=smoothing).fit(X, y)

@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 from cli_tools import FORMATS, QUICK, make_table, model_frame, pd, pq, read, write
+from helpers import plain_classifier
 from scipy.special import softmax
 from sklearn.metrics import (
     accuracy_score,
@@ -225,7 +226,7 @@ def test_models_from_python(shell):
     frame = make_table().assign(flag=np.arange(60) % 3 == 0, code=np.arange(60) % 4)
     X = model_frame(frame).assign(flag=frame["flag"], code=frame["code"])
     y = frame["kind"].to_numpy(object)
-    model = hybridmix.HybridMixtureClassifier(
+    model = plain_classifier(
         "likelihood", covariance_type="diag", categorical_features=["code"]
     ).fit(X, y)
     hybridmix.save(model, "m.hmx", metadata={"table": "of last year"})
@@ -244,7 +245,7 @@ def test_models_from_python(shell):
 def test_models_of_arrays_match_by_position(shell):
     frame = make_table()[["size", "count", "kind"]]
     X = frame[["size", "count"]].astype(float).to_numpy()
-    model = hybridmix.HybridMixtureClassifier("likelihood").fit(X, frame["kind"])
+    model = plain_classifier("likelihood").fit(X, frame["kind"])
     hybridmix.save(model, "m.hmx")
     write(frame, "table.csv")
     write(frame.drop(columns="kind"), "features.csv")
@@ -258,7 +259,7 @@ def test_models_of_arrays_match_by_position(shell):
 
 def test_drawn_labels_do_not_replace_a_column(shell):
     frame = make_table()[["size"]].fillna(0.0).rename(columns={"size": "label"})
-    model = hybridmix.HybridMixtureClassifier(objective="likelihood", random_state=0)
+    model = plain_classifier(objective="likelihood", random_state=0)
     hybridmix.save(model.fit(frame, np.arange(60) % 2), "m.hmx")
     assert shell.run("sample", "m.hmx", "-n", 1).startswith("label,label_\n")
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from helpers import plain_classifier
 
 from hybridmix import (
     HybridMixtureClassifier,
@@ -76,7 +77,7 @@ MEANINGLESS = {
 
 def estimators():
     return [
-        HybridMixtureClassifier(random_state=0),
+        plain_classifier(random_state=0),
         MixtureDensity(2, random_state=0, covariance_type="full", covariance_prior=1.0),
         MixtureImputer(2, random_state=0, covariance_type="full", covariance_prior=1.0),
         MixtureOutlierDetector(
@@ -394,11 +395,11 @@ def test_lazy_tables_are_refused_with_the_way_out():
         MixtureDensity(n_components=1, covariance_type="full", covariance_prior=1.0).fit(
             lazy
         )
-    model = HybridMixtureClassifier().fit(frame, y)
+    model = plain_classifier().fit(frame, y)
     with pytest.raises(TypeError, match=r"X is a lazy table .*Call \.collect\(\)"):
         model.predict(lazy)
     with pytest.raises(TypeError, match=r"y is a lazy table .*Call \.collect\(\)"):
-        HybridMixtureClassifier().fit(frame, pl.LazyFrame({"y": y}))
+        plain_classifier().fit(frame, pl.LazyFrame({"y": y}))
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from helpers import plain_classifier
 from scipy import sparse
 
-from hybridmix import HybridMixtureClassifier, MixtureDensity, MixtureImputer
+from hybridmix import MixtureDensity, MixtureImputer
 from hybridmix.data import Dataset, Rows, Schema, encode_labels, read_training_table
 from hybridmix.data.columns import read_columns
 from hybridmix.data.rows import pattern_numbers
@@ -205,7 +206,7 @@ def test_reading_a_training_table_leaves_the_estimator_alone():
 
 def test_unseen_categories_count_as_missing_with_one_warning():
     frame = mixed_frame()
-    model = HybridMixtureClassifier().fit(frame, frame["flag"])
+    model = plain_classifier().fit(frame, frame["flag"])
     new = frame.head(20).copy()
     new["colour"] = "green"
     new["kind"] = "z"

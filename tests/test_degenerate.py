@@ -4,11 +4,11 @@ import warnings
 
 import numpy as np
 import pytest
+from helpers import plain_classifier
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hybridmix import (
-    HybridMixtureClassifier,
     MixtureDensity,
     MixtureImputer,
     MixtureOutlierDetector,
@@ -69,7 +69,7 @@ def test_density_of_any_table(X, kind, n_components):
 def test_classifier_on_any_table(X, kind, seed):
     y = np.random.default_rng(seed).integers(-1, 3, size=len(X))
     y[0] = 0
-    model = HybridMixtureClassifier(
+    model = plain_classifier(
         n_components=2, covariance_type=kind, unlabelled=-1, random_state=0
     )
     quietly(model.fit, X, y)
@@ -101,7 +101,7 @@ def test_detector_and_imputer_on_any_table(X):
 @pytest.mark.parametrize("kind", KINDS)
 def test_prediction_far_from_the_training_rows(kind):
     X = np.random.default_rng(0).normal(size=(50, 2))
-    model = HybridMixtureClassifier(covariance_type=kind).fit(X, np.arange(50) % 2)
+    model = plain_classifier(covariance_type=kind).fit(X, np.arange(50) % 2)
     far = [[1e300, -1e300], [1e-300, 0.0], [np.nan, 1e200]]
     assert np.isfinite(model.predict_proba(far)).all()
     assert np.isfinite(model.score_samples(far)).all()

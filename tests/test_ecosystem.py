@@ -6,6 +6,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import sklearn
+from helpers import plain_classifier
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_wine
@@ -48,14 +49,14 @@ def wine(complete):
 
 @pytest.fixture(scope="module")
 def model(wine):
-    return HybridMixtureClassifier(random_state=0).fit(*wine)
+    return plain_classifier(random_state=0).fit(*wine)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "estimator",
     [
-        HybridMixtureClassifier(random_state=0),
+        plain_classifier(random_state=0),
         MixtureDensity(2, random_state=0, covariance_type="full", covariance_prior=1.0),
         MixtureImputer(2, random_state=0, covariance_type="full", covariance_prior=1.0),
         MixtureOutlierDetector(
@@ -80,7 +81,7 @@ def test_kinds_of_tables_make_no_difference(estimator, kind, wine):
 def test_partial_dependence(kind, complete):
     X, y = complete
     table = KINDS[kind](X)
-    model = HybridMixtureClassifier(random_state=0).fit(table, y)
+    model = plain_classifier(random_state=0).fit(table, y)
     result = partial_dependence(model, table, [0], grid_resolution=4)
     by_hand = []
     for value in result["grid_values"][0]:
@@ -117,7 +118,7 @@ def test_permutation_importance_of_rows_with_holes(model, wine):
 def test_calibration_by_scikit_learn(method, wine):
     X, y = wine
     names = np.array(["a", "b", "c"])[y]
-    model = HybridMixtureClassifier("likelihood", random_state=0)
+    model = plain_classifier("likelihood", random_state=0)
     wrapped = CalibratedClassifierCV(model, method=method, cv=3).fit(X, names)
     np.testing.assert_array_equal(wrapped.classes_, ["a", "b", "c"])
     assert wrapped.score(X, names) > 0.9
@@ -127,7 +128,7 @@ def test_calibration_of_a_model_that_saw_unlabelled_rows(wine):
     X, y = wine
     kept = np.arange(len(y)) % 3 == 0
     few = y[~kept].where(np.arange((~kept).sum()) % 2 == 0, -1)
-    model = HybridMixtureClassifier("likelihood", random_state=0).fit(X[~kept], few)
+    model = plain_classifier("likelihood", random_state=0).fit(X[~kept], few)
     wrapped = CalibratedClassifierCV(FrozenEstimator(model)).fit(X[kept], y[kept])
     np.testing.assert_array_equal(wrapped.classes_, [0, 1, 2])
     assert wrapped.score(X[kept], y[kept]) > 0.8
@@ -135,7 +136,7 @@ def test_calibration_of_a_model_that_saw_unlabelled_rows(wine):
 
 def test_grid_search(wine):
     grid = {"objective": ["likelihood", "hybrid"], "covariance_type": ["tied", "diag"]}
-    search = GridSearchCV(HybridMixtureClassifier(random_state=0), grid, cv=3).fit(*wine)
+    search = GridSearchCV(plain_classifier(random_state=0), grid, cv=3).fit(*wine)
     assert search.best_score_ > 0.85
 
 
@@ -144,7 +145,7 @@ def test_sample_weights_are_routed(wine):
     ignored = np.arange(len(y)) % 2 == 0
     weights = np.where(ignored, 0.0, 1.0)
     with sklearn.config_context(enable_metadata_routing=True):
-        model = HybridMixtureClassifier("likelihood", random_state=0)
+        model = plain_classifier("likelihood", random_state=0)
         model.set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
         split = [(np.arange(len(y)), np.arange(len(y)))]
         weighted = cross_val_score(
@@ -167,7 +168,7 @@ def test_output_of_the_imputer_can_be_set(kind, wine):
 @pytest.mark.parametrize(
     "estimator",
     [
-        HybridMixtureClassifier(tradeoff=3.5),
+        plain_classifier(tradeoff=3.5),
         HybridMixtureClassifierCV(tradeoff=3.5),
         MixtureDensity(
             tol=3.5, n_components=1, covariance_type="full", covariance_prior=1.0

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from helpers import plain_classifier
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.linear_model import LogisticRegression
@@ -15,7 +16,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from hybridmix import (
-    HybridMixtureClassifier,
     MixtureDensity,
     MixtureImputer,
     MixtureOutlierDetector,
@@ -81,7 +81,7 @@ def test_rows_without_any_value():
 def test_fewer_rows_than_columns(kind):
     X = np.random.default_rng(0).normal(size=(8, 40))
     y = np.arange(8) % 2
-    model = HybridMixtureClassifier(covariance_type=kind).fit(X, y)
+    model = plain_classifier(covariance_type=kind).fit(X, y)
     assert model.score(X, y) == 1.0
     assert np.isfinite(model.score_samples(X)).all()
 
@@ -90,7 +90,7 @@ def test_fewer_rows_than_columns(kind):
 def test_constant_columns(kind, iris):
     X, y = iris
     X = np.column_stack([X, np.full(150, 9.0), np.zeros(150)])
-    model = HybridMixtureClassifier(covariance_type=kind, n_components=2, random_state=0)
+    model = plain_classifier(covariance_type=kind, n_components=2, random_state=0)
     model.fit(X, y)
     assert model.score(X, y) > 0.9
     odd = X[:1].copy()
@@ -176,13 +176,13 @@ def test_marginal_of_a_frame_expects_its_names():
 def test_accuracy_with_holes_in_training_and_prediction():
     for load, least in ((load_iris, 0.9), (load_wine, 0.9), (load_breast_cancer, 0.88)):
         X, y = load(return_X_y=True)
-        model = HybridMixtureClassifier(covariance_type="tied")
+        model = plain_classifier(covariance_type="tied")
         assert cross_val_score(model, punched(X, 0.2), y, cv=5).mean() > least
 
 
 def test_probabilities_are_consistent(iris):
     X, y = punched(iris[0], 0.2), iris[1]
-    model = HybridMixtureClassifier(n_components=2, random_state=0).fit(X, y)
+    model = plain_classifier(n_components=2, random_state=0).fit(X, y)
     probabilities = model.predict_proba(X)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
     np.testing.assert_allclose(
@@ -198,48 +198,48 @@ def test_probabilities_are_consistent(iris):
 
 def test_string_labels_and_class_prior(iris):
     X, y = iris[0], load_iris().target_names[iris[1]]
-    model = HybridMixtureClassifier("likelihood", class_prior=[0.5, 0.3, 0.2]).fit(X, y)
+    model = plain_classifier("likelihood", class_prior=[0.5, 0.3, 0.2]).fit(X, y)
     np.testing.assert_allclose(model.class_prior_, [0.5, 0.3, 0.2])
     assert set(model.predict(X)) == set(y)
     uneven = np.r_[0:50, 50:70, 100:110]
-    empirical = HybridMixtureClassifier("likelihood").fit(X[uneven], y[uneven])
+    empirical = plain_classifier("likelihood").fit(X[uneven], y[uneven])
     np.testing.assert_allclose(empirical.class_prior_, [50 / 80, 20 / 80, 10 / 80])
-    uniform = HybridMixtureClassifier("likelihood", class_prior="uniform").fit(
+    uniform = plain_classifier("likelihood", class_prior="uniform").fit(
         X[uneven], y[uneven]
     )
     np.testing.assert_allclose(uniform.class_prior_, 1 / 3)
     for wrong in ("flat", [0.5, 0.5], [0.5, 0.6, 0.1], [1.0, 0.0, 0.0]):
         with pytest.raises(ValueError, match="class_prior"):
-            HybridMixtureClassifier(class_prior=wrong).fit(X, y)
+            plain_classifier(class_prior=wrong).fit(X, y)
 
 
 def test_components_per_class_and_by_bic(iris):
     X, y = iris
-    model = HybridMixtureClassifier(n_components={0: 1, 1: 2, 2: [1, 3]}, random_state=0)
+    model = plain_classifier(n_components={0: 1, 1: 2, 2: [1, 3]}, random_state=0)
     model.fit(X, y)
     assert model.n_components_[:2].tolist() == [1, 2]
     assert model.n_components_[2] in (1, 3)
     assert set(model.bic_[2]) == {1, 3}
     with pytest.raises(ValueError, match="no entry for the class 2"):
-        HybridMixtureClassifier(n_components={0: 1, 1: 1}).fit(X, y)
+        plain_classifier(n_components={0: 1, 1: 1}).fit(X, y)
 
 
 def test_a_class_with_a_single_row(iris):
     X, y = iris[0][:101], iris[1][:101]
     with pytest.warns(UserWarning, match="class 2 has only 1 distinct row"):
-        model = HybridMixtureClassifier(n_components=2, random_state=0).fit(X, y)
+        model = plain_classifier(n_components=2, random_state=0).fit(X, y)
     assert model.n_components_.tolist() == [2, 2, 1]
     assert model.predict(X[-1:]) == [2]
 
 
 def test_one_class_only(iris):
-    model = HybridMixtureClassifier().fit(iris[0], np.full(150, "only"))
+    model = plain_classifier().fit(iris[0], np.full(150, "only"))
     assert set(model.predict(iris[0])) == {"only"}
     np.testing.assert_array_equal(model.predict_proba(iris[0]), 1.0)
 
 
 def test_sampled_rows_have_labels(iris):
-    model = HybridMixtureClassifier(random_state=0).fit(*iris)
+    model = plain_classifier(random_state=0).fit(*iris)
     X, y = model.sample(2000)
     assert model.score(X, y) > 0.95
     np.testing.assert_allclose(np.bincount(y) / 2000, 1 / 3, atol=0.05)
@@ -252,59 +252,57 @@ def test_unlabelled_rows_help_where_classes_are_clusters():
     shown = np.r_[0:3, 300:303]
     few = np.full(600, -1)
     few[shown] = y[shown]
-    alone = HybridMixtureClassifier("likelihood").fit(X[shown], y[shown])
+    alone = plain_classifier("likelihood").fit(X[shown], y[shown])
     for weight in ("auto", 1.0):
-        model = HybridMixtureClassifier(
+        model = plain_classifier(
             "likelihood", unlabelled_weight=weight, random_state=0
         ).fit(X, few)
         assert model.score(X, y) >= alone.score(X, y)
         assert model.score(X, y) > 0.98
-    ignored = HybridMixtureClassifier("likelihood", unlabelled_weight=0.0).fit(X, few)
+    ignored = plain_classifier("likelihood", unlabelled_weight=0.0).fit(X, few)
     np.testing.assert_allclose(ignored.means_, alone.means_, atol=1e-6)
     for wrong in (-1.0, "half"):
         with pytest.raises(ValueError, match="unlabelled_weight"):
-            HybridMixtureClassifier(unlabelled_weight=wrong).fit(X, few)
+            plain_classifier(unlabelled_weight=wrong).fit(X, few)
 
 
 def test_labelled_rows_as_they_are_when_nothing_couples_the_classes(iris):
     """Classes are fitted one by one: those of a pair do not depend on the third."""
     X, y = iris
-    all_three = HybridMixtureClassifier("likelihood", covariance_prior=0.0).fit(X, y)
-    pair = HybridMixtureClassifier("likelihood", covariance_prior=0.0).fit(
-        X[y < 2], y[y < 2]
-    )
+    all_three = plain_classifier("likelihood", covariance_prior=0.0).fit(X, y)
+    pair = plain_classifier("likelihood", covariance_prior=0.0).fit(X[y < 2], y[y < 2])
     np.testing.assert_allclose(all_three.means_[:2], pair.means_)
     np.testing.assert_allclose(all_three.covariances_[:2], pair.covariances_, rtol=1e-6)
 
 
 def test_start_from_a_fitted_classifier(iris):
     X, y = iris
-    first = HybridMixtureClassifier("likelihood", n_components=2, random_state=0)
+    first = plain_classifier("likelihood", n_components=2, random_state=0)
     first.fit(X, y)
-    again = HybridMixtureClassifier("likelihood", n_components=2, init=first).fit(X, y)
+    again = plain_classifier("likelihood", n_components=2, init=first).fit(X, y)
     np.testing.assert_allclose(again.means_, first.means_, rtol=0.05)
 
 
 def test_init_must_belong_to_the_same_classes(iris):
     X, y = iris
-    first = HybridMixtureClassifier().fit(X, y)
+    first = plain_classifier().fit(X, y)
     for other_y in (np.where(y == 2, 1, y), np.array(list("abc"))[y]):
         with pytest.raises(ValueError, match="other columns, categories, classes"):
-            HybridMixtureClassifier(init=first).fit(X, other_y)
+            plain_classifier(init=first).fit(X, other_y)
     with pytest.raises(ValueError, match="other columns, categories, classes"):
         MixtureDensity(3, init=first, covariance_type="full", covariance_prior=1.0).fit(X)
     with pytest.raises(ValueError, match="init must be a method"):
-        HybridMixtureClassifier(init=X[:3]).fit(X, y)
+        plain_classifier(init=X[:3]).fit(X, y)
 
 
 def test_objective_is_checked(iris):
     with pytest.raises(ValueError, match="objective='width'"):
-        HybridMixtureClassifier("width").fit(*iris)
+        plain_classifier("width").fit(*iris)
 
 
 def test_number_of_labels_must_match(iris):
     with pytest.raises(ValueError, match="inconsistent"):
-        HybridMixtureClassifier().fit(iris[0], iris[1][:-1])
+        plain_classifier().fit(iris[0], iris[1][:-1])
 
 
 # Discriminative training ---------------------------------------------------------------
@@ -314,8 +312,8 @@ def test_number_of_labels_must_match(iris):
 @pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
 def test_discriminative_training_raises_its_objective(objective, kind, iris):
     X, y = punched(iris[0], 0.1), iris[1]
-    generative = HybridMixtureClassifier("likelihood", covariance_type=kind).fit(X, y)
-    model = HybridMixtureClassifier(objective, covariance_type=kind, n_steps=15).fit(X, y)
+    generative = plain_classifier("likelihood", covariance_type=kind).fit(X, y)
+    model = plain_classifier(objective, covariance_type=kind, n_steps=15).fit(X, y)
     assert model.trace_[-1] > model.trace_[0]
     assert model.score(X, y) >= generative.score(X, y)
     assert np.isfinite(model.score_samples(X)).all()
@@ -325,31 +323,29 @@ def test_hybrid_training_corrects_a_wrong_model():
     """Diagonal Gaussians cannot describe these classes, but can separate them better."""
     X, y = load_breast_cancer(return_X_y=True)
     options = {"covariance_type": "diag"}
-    generative = HybridMixtureClassifier("likelihood", **options)
+    generative = plain_classifier("likelihood", **options)
     generative = cross_val_score(generative, X, y).mean()
-    hybrid = cross_val_score(HybridMixtureClassifier("hybrid", **options), X, y).mean()
+    hybrid = cross_val_score(plain_classifier("hybrid", **options), X, y).mean()
     assert hybrid > generative + 0.01
 
 
 def test_tradeoff_leads_from_the_likelihood_to_the_margin(iris):
     X, y = iris
     models = [
-        HybridMixtureClassifier("hybrid", tradeoff=tradeoff, covariance_type="diag").fit(
-            X, y
-        )
+        plain_classifier("hybrid", tradeoff=tradeoff, covariance_type="diag").fit(X, y)
         for tradeoff in (0.0, 1.0, 100.0)
     ]
     densities = [
         np.mean(model.predict_joint_log_proba(X)[np.arange(150), y]) for model in models
     ]
     assert densities[0] > densities[1] > densities[2]
-    generative = HybridMixtureClassifier("likelihood", covariance_type="diag").fit(X, y)
+    generative = plain_classifier("likelihood", covariance_type="diag").fit(X, y)
     np.testing.assert_allclose(models[0].means_, generative.means_, rtol=1e-2)
 
 
 def test_held_out_rows_choose_the_iterate():
     X, y = load_digits(return_X_y=True)
-    model = HybridMixtureClassifier(
+    model = plain_classifier(
         "hybrid",
         covariance_type="diag",
         validation_fraction=0.3,
@@ -364,7 +360,7 @@ def test_held_out_rows_choose_the_iterate():
 
 def test_held_out_rows_need_enough_labels(iris):
     few = np.r_[0:3, 50:53, 100:103]
-    model = HybridMixtureClassifier("hybrid", validation_fraction=0.2)
+    model = plain_classifier("hybrid", validation_fraction=0.2)
     with pytest.raises(ValueError, match="holds out no row"):
         model.fit(iris[0][few], iris[1][few])
 
@@ -379,7 +375,7 @@ def test_hybrid_training_with_unlabelled_rows_categories_and_weights():
         }
     )
     few = np.where(rng.random(300) < 0.3, y, -1)
-    model = HybridMixtureClassifier("hybrid", n_components=2, random_state=0)
+    model = plain_classifier("hybrid", n_components=2, random_state=0)
     model.fit(frame, few, sample_weight=rng.random(300) + 0.5)
     assert model.score(frame, y) > 0.7
 
@@ -388,7 +384,7 @@ def test_hybrid_training_with_unlabelled_rows_categories_and_weights():
 @pytest.mark.parametrize("solver", ["lbfgs", "baum-welch"])
 def test_every_loss_by_every_solver(loss, solver, iris):
     X, y = punched(iris[0], 0.1), iris[1]
-    model = HybridMixtureClassifier(
+    model = plain_classifier(
         "hybrid", loss=loss, solver=solver, covariance_type="diag", n_steps=15
     ).fit(X, y)
     history = model.history_
@@ -401,7 +397,7 @@ def test_every_loss_by_every_solver(loss, solver, iris):
 
 def test_the_likelihood_in_the_history_is_in_the_units_of_the_table(iris):
     X, y = iris[0] * 100.0, iris[1]
-    model = HybridMixtureClassifier("hybrid", n_steps=3).fit(X, y)
+    model = plain_classifier("hybrid", n_steps=3).fit(X, y)
     log_joint = model.predict_joint_log_proba(X)[np.arange(150), y]
     assert model.history_["likelihood"][-1] == pytest.approx(log_joint.mean())
 
@@ -409,15 +405,15 @@ def test_the_likelihood_in_the_history_is_in_the_units_of_the_table(iris):
 def test_losses_and_solvers_can_be_objects(iris):
     X, y = iris
     options = {"covariance_type": "diag", "margin": 2.0, "loss": "hinge"}
-    named = HybridMixtureClassifier("hybrid", n_steps=9, **options).fit(X, y)
-    given = HybridMixtureClassifier(
+    named = plain_classifier("hybrid", n_steps=9, **options).fit(X, y)
+    given = plain_classifier(
         "hybrid",
         loss=Margin(margin=2.0, width=1.0),
         solver=LimitedMemoryBFGS(max_iter=9, curvature=11.0),
         covariance_type="diag",
     ).fit(X, y)
     np.testing.assert_array_equal(given.means_, named.means_)
-    published = HybridMixtureClassifier(
+    published = plain_classifier(
         "margin",
         loss=ScaledMargin(power=0.1),
         solver=ExtendedBaumWelch(max_iter=20, monotone=False, factor=10.0),
@@ -433,7 +429,7 @@ def test_columns_that_never_vary_say_nothing(objective, kind):
     rng = np.random.default_rng(0)
     y = np.arange(200) % 2
     X = np.column_stack([rng.normal(size=200) + y, np.zeros(200)])
-    model = HybridMixtureClassifier(objective, covariance_type=kind).fit(X, y)
+    model = plain_classifier(objective, covariance_type=kind).fit(X, y)
     expected = model.predict_proba([[-3.0, 0.0], [4.0, 0.0]])
     np.testing.assert_array_equal(expected.argmax(axis=1), [0, 1])
     if kind != "spherical":  # whose one variance is that of both columns
@@ -450,7 +446,7 @@ def test_wrong_labels_do_not_steer_the_ramp_loss():
     X[:30] -= 6.0
     scores = {}
     for loss in ("hinge", "ramp"):
-        model = HybridMixtureClassifier(
+        model = plain_classifier(
             "margin", loss=loss, margin=1.0, covariance_type="spherical"
         ).fit(X, noisy)
         scores[loss] = model.score(X[30:], y[30:])
@@ -460,20 +456,20 @@ def test_wrong_labels_do_not_steer_the_ramp_loss():
 def test_given_validation_rows_choose_the_iterate():
     X, y = load_digits(return_X_y=True)
     options = {"covariance_type": "diag", "patience": 3}
-    model = HybridMixtureClassifier("hybrid", **options)
+    model = plain_classifier("hybrid", **options)
     model.fit(X[:600], y[:600], X_val=X[600:900], y_val=y[600:900])
     errors = model.history_["validation_error"]
     assert errors.min() == pytest.approx(1.0 - model.score(X[600:900], y[600:900]))
     assert len(errors) - 1 - np.argmin(errors) <= 3
     unlabelled = np.where(np.arange(300) % 2, y[600:900], -1)
-    again = HybridMixtureClassifier("hybrid", **options).fit(
+    again = plain_classifier("hybrid", **options).fit(
         X[:600], y[:600], X_val=X[600:900], y_val=unlabelled
     )
     known = unlabelled >= 0
     assert again.history_["validation_error"].min() == pytest.approx(
         1.0 - again.score(X[600:900][known], y[600:900][known])
     )
-    impatient = HybridMixtureClassifier("hybrid", generalisation_loss=0.0, **options)
+    impatient = plain_classifier("hybrid", generalisation_loss=0.0, **options)
     impatient.fit(X[:600], y[:600], X_val=X[600:900], y_val=y[600:900])
     assert impatient.n_iter_ <= model.n_iter_
 
@@ -489,14 +485,14 @@ def test_given_validation_rows_choose_the_iterate():
 )
 def test_wrong_validation_rows_are_named(X_val, y_val, message, iris):
     with pytest.raises(ValueError, match=message):
-        HybridMixtureClassifier("hybrid").fit(*iris, X_val=X_val, y_val=y_val)
+        plain_classifier("hybrid").fit(*iris, X_val=X_val, y_val=y_val)
 
 
 def test_training_goes_on_from_a_fitted_model(iris):
     X, y = iris
     options = {"tradeoff": 30.0, "covariance_type": "diag"}
-    short = HybridMixtureClassifier("hybrid", n_steps=10, **options).fit(X, y)
-    longer = HybridMixtureClassifier("hybrid", n_steps=10, init=short, **options)
+    short = plain_classifier("hybrid", n_steps=10, **options).fit(X, y)
+    longer = plain_classifier("hybrid", n_steps=10, init=short, **options)
     longer.fit(X, y)
     assert longer.trace_[0] == pytest.approx(short.trace_[-1])
     assert longer.trace_[-1] > short.trace_[-1]
@@ -505,8 +501,8 @@ def test_training_goes_on_from_a_fitted_model(iris):
 def test_calibration_lowers_the_log_loss_and_keeps_the_labels():
     X, y = load_digits(return_X_y=True)
     options = {"tradeoff": 100.0, "covariance_type": "diag", "random_state": 0}
-    plain = HybridMixtureClassifier("hybrid", **options).fit(X[:900], y[:900])
-    calibrated = HybridMixtureClassifier("hybrid", calibrate=True, **options)
+    plain = plain_classifier("hybrid", **options).fit(X[:900], y[:900])
+    calibrated = plain_classifier("hybrid", calibrate=True, **options)
     calibrated.fit(X[:900], y[:900])
     assert plain.temperature_ == 1.0
     assert calibrated.temperature_ > 1.5
@@ -514,7 +510,7 @@ def test_calibration_lowers_the_log_loss_and_keeps_the_labels():
     np.testing.assert_array_equal(plain.score_samples(X), calibrated.score_samples(X))
     losses = [log_loss(y[900:], m.predict_proba(X[900:])) for m in (plain, calibrated)]
     assert losses[1] < 0.8 * losses[0]
-    by_validation = HybridMixtureClassifier("hybrid", calibrate=True, **options)
+    by_validation = plain_classifier("hybrid", calibrate=True, **options)
     by_validation.fit(X[:700], y[:700], X_val=X[700:900], y_val=y[700:900])
     assert by_validation.temperature_ > 1.5
 
@@ -525,7 +521,7 @@ def test_calibration_by_few_rows_stays_near_what_it_was():
     X = rng.normal(size=(220, 2)) + y[:, None]
     for seed in range(5):
         held = np.random.default_rng(seed).permutation(np.arange(200, 220))[:6]
-        model = HybridMixtureClassifier(calibrate=True)
+        model = plain_classifier(calibrate=True)
         model.fit(X[:200], y[:200], X_val=X[held], y_val=y[held])
         assert 0.2 < model.temperature_ < 6.0
 
@@ -537,24 +533,24 @@ def test_a_single_label_per_class_is_enough_to_begin():
     X = rng.normal(size=(300, 4)) + 4.0 * np.eye(3, 4)[y] * 2.0
     few = np.full(300, -1)
     few[:3] = y[:3]
-    model = HybridMixtureClassifier(random_state=0).fit(X, few)
+    model = plain_classifier(random_state=0).fit(X, few)
     assert model.score(X, y) > 0.9
 
 
 def test_going_on_from_a_model_obeys_the_options(iris):
     X, y = iris[0][:120], iris[1][:120]
-    start = HybridMixtureClassifier("likelihood").fit(X, y)
+    start = plain_classifier("likelihood").fit(X, y)
     for objective in ("likelihood", "hybrid"):
-        model = HybridMixtureClassifier(objective, init=start, class_prior="uniform")
+        model = plain_classifier(objective, init=start, class_prior="uniform")
         np.testing.assert_allclose(model.fit(X, y).class_prior_, 1.0 / 3.0)
-    strong = HybridMixtureClassifier("likelihood", init=start, covariance_prior=1e4)
+    strong = plain_classifier("likelihood", init=start, covariance_prior=1e4)
     assert not np.allclose(strong.fit(X, y).covariances_, start.covariances_, rtol=0.1)
 
 
 def test_calibration_needs_rows_to_hold_out(iris):
     few = [0, 50, 100]
     with pytest.raises(ValueError, match="two labelled rows"):
-        HybridMixtureClassifier(calibrate=True).fit(iris[0][few], iris[1][few])
+        plain_classifier(calibrate=True).fit(iris[0][few], iris[1][few])
 
 
 @pytest.mark.parametrize(
@@ -584,7 +580,7 @@ def test_calibration_needs_rows_to_hold_out(iris):
 )
 def test_wrong_options_of_discriminative_training_are_named(options, message, iris):
     with pytest.raises(ValueError, match=message):
-        HybridMixtureClassifier(**{"objective": "hybrid", **options}).fit(*iris)
+        plain_classifier(**{"objective": "hybrid", **options}).fit(*iris)
 
 
 # Imputer -------------------------------------------------------------------------------
@@ -859,7 +855,7 @@ def test_pipeline_grid_search_clone_and_pickle(iris):
     )
     assert cross_val_score(pipeline, X, y).mean() > 0.9
     search = GridSearchCV(
-        HybridMixtureClassifier(random_state=0),
+        plain_classifier(random_state=0),
         {"covariance_type": ["full", "tied"], "n_components": [1, 2]},
         n_jobs=2,
     ).fit(X, y)
@@ -874,7 +870,7 @@ def test_metadata_routing(iris):
     X, y = iris
     weights = np.linspace(0.5, 2.0, len(y))
     with sklearn.config_context(enable_metadata_routing=True):
-        model = HybridMixtureClassifier().set_fit_request(sample_weight=True)
+        model = plain_classifier().set_fit_request(sample_weight=True)
         scores = cross_val_score(
             model.set_score_request(sample_weight=True),
             X,
@@ -886,7 +882,7 @@ def test_metadata_routing(iris):
 
 def test_arguments_are_left_as_they_are(iris):
     candidates = range(1, 4)
-    model = HybridMixtureClassifier(n_components=candidates, random_state=0)
+    model = plain_classifier(n_components=candidates, random_state=0)
     model.fit(*iris)
     assert model.n_components is candidates
     X = punched(iris[0], 0.2)
@@ -904,7 +900,7 @@ def test_same_seed_same_model(iris):
 
 
 def test_html_repr_and_tags(iris):
-    model = HybridMixtureClassifier().fit(*iris)
+    model = plain_classifier().fit(*iris)
     assert "HybridMixtureClassifier" in model._repr_html_()
     tags = model.__sklearn_tags__()
     assert tags.input_tags.allow_nan
@@ -914,7 +910,5 @@ def test_html_repr_and_tags(iris):
 def test_digits_with_constant_pixels_and_holes():
     X, y = load_digits(return_X_y=True)
     train, test = slice(0, 700), slice(700, 1200)
-    model = HybridMixtureClassifier(covariance_type="tied").fit(
-        punched(X, 0.2)[train], y[train]
-    )
+    model = plain_classifier(covariance_type="tied").fit(punched(X, 0.2)[train], y[train])
     assert model.score(punched(X, 0.2, seed=1)[test], y[test]) > 0.8

@@ -7,9 +7,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from helpers import plain_classifier
 
 import hybridmix
-from hybridmix import HybridMixtureClassifier, MixtureDensity, MixtureImputer
+from hybridmix import MixtureDensity, MixtureImputer
 from hybridmix.data import Schema, read_table
 from hybridmix.data.columns import read_columns
 from hybridmix.data.fingerprint import (
@@ -191,7 +192,7 @@ def test_models_keep_it_and_files_keep_it(tmp_path):
     y = np.arange(len(frame)) % 2
     weights = (np.arange(len(frame)) < 150).astype(float)
     models = [
-        HybridMixtureClassifier("likelihood").fit(frame, y),
+        plain_classifier("likelihood").fit(frame, y),
         MixtureDensity(n_components=1, covariance_type="full", covariance_prior=1.0).fit(
             frame
         ),

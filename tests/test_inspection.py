@@ -4,12 +4,12 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from helpers import plain_classifier
 from sklearn.datasets import load_iris, load_wine
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import log_loss
 
 from hybridmix import (
-    HybridMixtureClassifier,
     HybridMixtureClassifierCV,
     MixtureDensity,
     MixtureOutlierDetector,
@@ -26,21 +26,21 @@ def wine():
 
 @pytest.fixture(scope="module")
 def classifier(wine):
-    return HybridMixtureClassifier(random_state=0).fit(*wine)
+    return plain_classifier(random_state=0).fit(*wine)
 
 
 def test_hidden_columns_are_those_of_a_model_without_them(wine):
     """By the likelihood, marginalising a column equals never having had it."""
     X, y = wine
     options = {"objective": "likelihood", "covariance_prior": 0.0}
-    model = HybridMixtureClassifier(**options).fit(X, y)
+    model = plain_classifier(**options).fit(X, y)
     importance = feature_importance(model, X, y)
     for j, name in enumerate(X):
         for part, found in (
             (X.drop(columns=name), importance.hidden_log_loss),
             (X[[name]], importance.alone_log_loss),
         ):
-            smaller = HybridMixtureClassifier(**options).fit(part, y)
+            smaller = plain_classifier(**options).fit(part, y)
             expected = log_loss(y, smaller.predict_proba(part))
             assert found[j] == pytest.approx(expected, rel=1e-6)
 
@@ -54,7 +54,7 @@ def test_importance_of_all_kinds_of_tables(wine, classifier):
     assert np.all(np.diff(increase) <= 0)
     polar = feature_importance(classifier, pl.from_pandas(X), y)
     np.testing.assert_allclose(polar.hidden_log_loss, importance.hidden_log_loss)
-    plain = HybridMixtureClassifier(random_state=0).fit(X.to_numpy(), y)
+    plain = plain_classifier(random_state=0).fit(X.to_numpy(), y)
     array = feature_importance(plain, X.to_numpy().tolist(), y)
     assert array.names == tuple("01234")
     np.testing.assert_allclose(array.alone_accuracy, importance.alone_accuracy)
@@ -163,7 +163,7 @@ def test_the_most_common_row_is_typical(share):
 def test_listeners_hear_of_fits(wine):
     steps = []
     with listening(steps.append):
-        HybridMixtureClassifier(n_steps=5).fit(*wine)
+        plain_classifier(n_steps=5).fit(*wine)
         with listening(None):
             MixtureDensity(
                 n_components=1, covariance_type="full", covariance_prior=1.0

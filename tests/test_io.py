@@ -15,6 +15,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import sklearn
+from helpers import plain_classifier
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from model_files import (
@@ -37,7 +38,6 @@ from sklearn.linear_model import LogisticRegression
 
 import hybridmix
 from hybridmix import (
-    HybridMixtureClassifier,
     MixtureDensity,
     MixtureImputer,
     MixtureOutlierDetector,
@@ -68,7 +68,7 @@ TABLES = {
     "bytes": RNG.choice([b"u", b"v"], size=(N, 2)),
 }
 ESTIMATORS = {
-    "classifier": HybridMixtureClassifier(n_components={"no": range(1, 3), "yes": 2}),
+    "classifier": plain_classifier(n_components={"no": range(1, 3), "yes": 2}),
     "density": MixtureDensity(2, covariance_type="full", covariance_prior=1.0),
     "imputer": MixtureImputer(2, n_draws=2, covariance_type="full", covariance_prior=1.0),
     "outlier": MixtureOutlierDetector(
@@ -136,7 +136,7 @@ def test_set_output_survives(tmp_path):
 
 
 def test_metadata_requests_survive(tmp_path):
-    model = fitted(HybridMixtureClassifier())
+    model = fitted(plain_classifier())
     with sklearn.config_context(enable_metadata_routing=True):
         model.set_fit_request(sample_weight="weight").set_score_request(
             sample_weight=True

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import plain_classifier
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
 import hybridmix
 from hybridmix import (
-    HybridMixtureClassifier,
     HybridMixtureClassifierCV,
     MixtureDensity,
     MixtureImputer,
@@ -43,7 +43,7 @@ def with_holes(X, share=0.3, seed=0):
 
 
 def classifier(**options):
-    return HybridMixtureClassifier("likelihood", random_state=0, **options)
+    return plain_classifier("likelihood", random_state=0, **options)
 
 
 def assert_agrees(model, X, dtype="float64", tol=1e-10):
@@ -94,7 +94,7 @@ def test_rows_do_not_depend_on_blocks(covariance_type, monkeypatch):
 
 def test_discriminative_training_and_calibration():
     X, y = load_wine(return_X_y=True)
-    model = HybridMixtureClassifier(calibrate=True, random_state=0).fit(X[:, :5], y)
+    model = plain_classifier(calibrate=True, random_state=0).fit(X[:, :5], y)
     assert (model.temperature_, model.uniform_share_) != (1.0, 0.0)
     assert_agrees(model, with_holes(X[:, :5]))
 

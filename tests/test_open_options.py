@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from helpers import plain_classifier
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 
@@ -50,7 +51,7 @@ class SquaredLoss(Objective):
 
 
 def test_a_loss_of_ones_own(iris):
-    model = HybridMixtureClassifier(loss=SquaredLoss(), tradeoff=30.0).fit(*iris)
+    model = plain_classifier(loss=SquaredLoss(), tradeoff=30.0).fit(*iris)
     assert model.score(*iris) > 0.97
     assert np.all(np.diff(model.history_["value"]) > -1e-9)
     assert "squared" in model.history_
@@ -66,8 +67,8 @@ class Contract:
 
 
 def test_the_contract_counts_and_not_the_class(iris):
-    expected = HybridMixtureClassifier().fit(*iris)
-    found = HybridMixtureClassifier(loss=Contract()).fit(*iris)
+    expected = plain_classifier().fit(*iris)
+    found = plain_classifier(loss=Contract()).fit(*iris)
     np.testing.assert_array_equal(
         found.predict_proba(iris[0]), expected.predict_proba(iris[0])
     )
@@ -86,7 +87,7 @@ class TwoInTurn(Solver):
 
 
 def test_a_solver_of_ones_own(iris):
-    model = HybridMixtureClassifier(solver=TwoInTurn()).fit(*iris)
+    model = plain_classifier(solver=TwoInTurn()).fit(*iris)
     assert model.score(*iris) > 0.97
     assert model.n_iter_ <= 20
 
@@ -95,7 +96,7 @@ def test_a_search_is_a_start_and_can_be_saved(iris, tmp_path):
     search = HybridMixtureClassifierCV(
         n_components=[2], covariance_type=["diag"], tradeoff=[0, 3], cv=2, random_state=0
     ).fit(*iris)
-    started = HybridMixtureClassifier(init=search, covariance_type="diag", n_steps=1)
+    started = plain_classifier(init=search, covariance_type="diag", n_steps=1)
     started.fit(*iris)
     np.testing.assert_array_equal(started.n_components_, search.n_components_)
     save(search, tmp_path / "search.hmx")
@@ -116,7 +117,7 @@ def test_models_that_do_not_fit_into_memory_are_refused(monkeypatch):
             X
         )
     with pytest.raises(ValueError, match=message):
-        HybridMixtureClassifier().fit(X, np.arange(20) % 2)
+        plain_classifier().fit(X, np.arange(20) % 2)
     for covariance_type in ("diag", "subspace"):
         MixtureDensity(
             covariance_type=covariance_type, n_components=1, covariance_prior=1.0
@@ -187,7 +188,7 @@ def test_options_are_checked_before_the_table_is_read(iris, monkeypatch):
         ({**refined, "solver": "baum-welch"}, "needs a gradient method"),
     ):
         with pytest.raises(ValueError, match=message):
-            HybridMixtureClassifier(**options).fit(*iris)
+            plain_classifier(**options).fit(*iris)
 
 
 def test_reseeded_components_differ():
@@ -205,11 +206,11 @@ def test_reseeded_components_differ():
 
 
 def test_folds_are_like_the_model_that_goes_on(iris):
-    start = HybridMixtureClassifier("likelihood", n_components=3, random_state=0)
+    start = plain_classifier("likelihood", n_components=3, random_state=0)
     start.fit(*iris)
     options = {"init": start, "calibrate": True, "n_steps": 5, "random_state": 0}
-    given = HybridMixtureClassifier(n_components=3, **options).fit(*iris)
-    kept = HybridMixtureClassifier(**options).fit(*iris)
+    given = plain_classifier(n_components=3, **options).fit(*iris)
+    kept = plain_classifier(**options).fit(*iris)
     assert kept.temperature_ == given.temperature_
 
 
@@ -258,4 +259,4 @@ def test_an_objective_that_is_not_finite_at_the_start_is_named(iris):
             return values * np.nan, weights
 
     with pytest.raises(ValueError, match="Blend is not finite at the start"):
-        HybridMixtureClassifier(loss=Broken()).fit(*iris)
+        plain_classifier(loss=Broken()).fit(*iris)

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from helpers import plain_classifier
 from scipy.integrate import trapezoid
 from sklearn.datasets import load_digits, load_iris
 from sklearn.linear_model import LogisticRegression
@@ -18,7 +19,6 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from hybridmix import (
-    HybridMixtureClassifier,
     HybridMixtureClassifierCV,
     MixtureDensity,
     MixtureOutlierDetector,
@@ -54,7 +54,7 @@ def _close_figures():
 @pytest.fixture(scope="module")
 def trained():
     X, y = load_iris(return_X_y=True)
-    model = HybridMixtureClassifier(
+    model = plain_classifier(
         "hybrid", loss="hinge", validation_fraction=0.3, random_state=0
     )
     return model.fit(X, y)
@@ -79,7 +79,7 @@ def test_traces_in_given_axes(trained):
 def test_no_traces_to_draw():
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match="one by one"):
-        TrainingDisplay.from_estimator(HybridMixtureClassifier("likelihood").fit(X, y))
+        TrainingDisplay.from_estimator(plain_classifier("likelihood").fit(X, y))
 
 
 def test_reliability(trained):
@@ -92,7 +92,7 @@ def test_reliability(trained):
 
 def test_calibration_report_agrees_with_scikit_learn():
     X, y = load_digits(return_X_y=True)
-    model = HybridMixtureClassifier(covariance_type="diag").fit(X[:900], y[:900])
+    model = plain_classifier(covariance_type="diag").fit(X[:900], y[:900])
     probabilities = model.predict_proba(X[900:])
     report = calibration_report(y[900:], probabilities, model.classes_)
     assert report.accuracy == pytest.approx(model.score(X[900:], y[900:]))
@@ -152,7 +152,7 @@ def mixed(request):
     """A classifier of two components per class, its table, labels and column names."""
     X, size, y = mixed_rows()
     table = as_table(request.param, X, size)
-    model = HybridMixtureClassifier("likelihood", n_components=2, random_state=0)
+    model = plain_classifier("likelihood", n_components=2, random_state=0)
     names = range(5) if request.param == "numpy" else NAMES
     return model.fit(table, y), table, y, list(names)
 
@@ -191,7 +191,7 @@ def test_regions_are_the_decisions_for_rows_of_two_columns(mixed):
 
 def test_regions_are_those_of_calibrated_probabilities():
     X, y = load_iris(return_X_y=True)
-    model = HybridMixtureClassifier("likelihood", calibrate=True).fit(X[:, :2], y)
+    model = plain_classifier("likelihood", calibrate=True).fit(X[:, :2], y)
     assert model.temperature_ != 1.0
     display = DecisionRegionsDisplay.from_estimator(model, X[:, :2], y, columns=[0, 1])
     x, y = (variable.points for variable in display.variables)
@@ -307,7 +307,7 @@ def test_columns_that_tell_most_are_shown_by_default(mixed):
     names = {variable.name for variable in display.variables}
     assert names & {"petal length", "petal width", "column 2", "column 3"}
     noise = np.column_stack([rng.normal(size=(150, 3)), load_iris().data[:, 3]])
-    other = HybridMixtureClassifier("likelihood").fit(noise, y)
+    other = plain_classifier("likelihood").fit(noise, y)
     assert ClassDensitiesDisplay.from_estimator(other, noise).variable.name == "column 3"
 
 
@@ -365,7 +365,7 @@ def test_estimators_that_cannot_be_drawn_are_named():
 def test_a_constant_column_and_a_single_class():
     X = np.column_stack([np.arange(20.0), np.ones(20)])
     y = np.zeros(20, int)
-    model = HybridMixtureClassifier("likelihood").fit(X, y)
+    model = plain_classifier("likelihood").fit(X, y)
     display = DecisionRegionsDisplay.from_estimator(model, X, y)
     np.testing.assert_array_equal(display.probabilities, 1.0)
     PairwiseMarginalsDisplay.from_estimator(model, X, y)
@@ -395,7 +395,7 @@ def test_path_of_a_search():
     alone = HybridMixtureClassifierCV(n_components=1, tradeoff=1, cv=2).fit(X, y)
     with pytest.raises(ValueError, match="tradeoff=1 alone"):
         TradeoffPathDisplay.from_estimator(alone)
-    other = GridSearchCV(HybridMixtureClassifier(), {"n_steps": [1]}, cv=2).fit(X, y)
+    other = GridSearchCV(plain_classifier(), {"n_steps": [1]}, cv=2).fit(X, y)
     with pytest.raises(ValueError, match="Search along several tradeoffs"):
         TradeoffPathDisplay.from_estimator(other)
 
@@ -403,14 +403,14 @@ def test_path_of_a_search():
 def test_path_of_one_classifier():
     X, y = load_iris(return_X_y=True)
     train, test = slice(0, None, 2), slice(1, None, 2)
-    model = HybridMixtureClassifier(covariance_type="diag", n_steps=5)
+    model = plain_classifier(covariance_type="diag", n_steps=5)
     display = TradeoffPathDisplay.from_path(
         model, X[train], y[train], X[test], y[test], tradeoffs=[5, 0]
     )
     start = model.set_params(objective="likelihood").fit(X[train], y[train])
-    end = HybridMixtureClassifier(
-        tradeoff=5, covariance_type="diag", n_steps=5, init=start
-    ).fit(X[train], y[train])
+    end = plain_classifier(tradeoff=5, covariance_type="diag", n_steps=5, init=start).fit(
+        X[train], y[train]
+    )
     errors, likelihoods = display.measures.values()
     for row, fitted in enumerate([start, end]):
         assert errors[row] == pytest.approx(1 - fitted.score(X[test], y[test]))
@@ -423,7 +423,7 @@ def test_path_of_one_classifier():
 def test_missing_features(container):
     X, y = load_iris(return_X_y=True)
     X = container(X)
-    model = HybridMixtureClassifier("likelihood").fit(X, y)
+    model = plain_classifier("likelihood").fit(X, y)
     options = {"rates": [0, 0.5], "n_repeats": 2, "random_state": 0}
     display = MissingFeatureDisplay.from_estimator(model, X, y, **options)
     curve = missing_feature_curve(model, X, y, **options)
@@ -452,7 +452,7 @@ def test_outlier_scores(container):
     np.testing.assert_array_equal(display.scores, detector.score_samples(X))
     heights = sum(patch.get_height() for patch in display.ax_.containers[0].patches)
     assert heights == np.sum(detector.predict(X) == 1)
-    model = HybridMixtureClassifier("likelihood").fit(X, y)
+    model = plain_classifier("likelihood").fit(X, y)
     other = OutlierScoresDisplay.from_estimator(model, X)
     assert other.threshold == pytest.approx(np.log(0.01))
     lines = other.ax_.get_legend().get_texts()

@@ -7,10 +7,10 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import plain_classifier
 
 import hybridmix
 from hybridmix import (
-    HybridMixtureClassifier,
     HybridMixtureClassifierCV,
     MixtureDensity,
     MixtureImputer,
@@ -31,9 +31,9 @@ MODELS = {
     "detector": lambda: MixtureOutlierDetector(
         2, random_state=0, covariance_type="full", covariance_prior=1.0
     ),
-    "classifier": lambda: HybridMixtureClassifier(n_steps=3, random_state=0),
+    "classifier": lambda: plain_classifier(n_steps=3, random_state=0),
     "search": lambda: HybridMixtureClassifierCV(
-        HybridMixtureClassifier(n_steps=2),
+        plain_classifier(n_steps=2),
         n_components=[1],
         covariance_type=["diag"],
         tradeoff=[0, 3],
@@ -382,8 +382,8 @@ def test_changed_options_do_not_matter_before_the_next_fit():
             density.set_params(covariance_type=other)
             found = density.marginal(["q", "kind"])
             np.testing.assert_array_equal(found.covariances_, expected.covariances_)
-    classifier = HybridMixtureClassifier(n_steps=2).fit(X, y)
+    classifier = plain_classifier(n_steps=2).fit(X, y)
     classifier.set_params(covariance_type="diag")
-    HybridMixtureClassifier(n_steps=2, init=classifier).fit(X, y)
+    plain_classifier(n_steps=2, init=classifier).fit(X, y)
     with pytest.raises(ValueError, match="another covariance_type"):
-        HybridMixtureClassifier(covariance_type="diag", init=classifier).fit(X, y)
+        plain_classifier(covariance_type="diag", init=classifier).fit(X, y)

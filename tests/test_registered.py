@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sklearn
+from helpers import plain_classifier
 from model_files import MODEL, assert_same, at, manifest_of, refused, set_value
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import get_scorer, make_scorer
 from sklearn.model_selection import KFold
 
 import hybridmix
-from hybridmix import HybridMixtureClassifier, HybridMixtureClassifierCV, MixtureDensity
+from hybridmix import HybridMixtureClassifierCV, MixtureDensity
 from hybridmix._registered import class_named, name_of
 from hybridmix._require import require
 from hybridmix.files.codec import Decoder, Encoder
@@ -49,7 +50,7 @@ class OwnDensity(MixtureDensity):
 
 
 def classifier(**options):
-    return HybridMixtureClassifier(
+    return plain_classifier(
         "margin", n_steps=2, covariance_type="diag", random_state=0, **options
     ).fit(X, Y)
 
@@ -182,7 +183,7 @@ def search(**options):
 
 @pytest.mark.parametrize("scoring", [None, "neg_log_loss"])
 def test_searches_are_saved(scoring, tmp_path):
-    template = HybridMixtureClassifier(n_steps=2, covariance_prior=2.0)
+    template = plain_classifier(n_steps=2, covariance_prior=2.0)
     model = search(estimator=template, scoring=scoring).fit(X, Y)
     save(model, tmp_path / "model")
     loaded = load(tmp_path / "model")
@@ -226,7 +227,7 @@ def test_unknown_scores_are_refused(tmp_path):
 
 def test_half_searched_is_refused(tmp_path):
     model = search().fit(X, Y)
-    model.best_estimator_ = HybridMixtureClassifier()
+    model.best_estimator_ = plain_classifier()
     with pytest.raises(NotFittedError):
         save(model, tmp_path / "model")
     model.best_estimator_ = None

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from helpers import plain_classifier
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
@@ -18,7 +19,6 @@ from threadpoolctl import threadpool_limits
 
 import hybridmix
 from hybridmix import (
-    HybridMixtureClassifier,
     HybridMixtureClassifierCV,
     MixtureDensity,
     MixtureImputer,
@@ -109,7 +109,7 @@ def wine():
 @pytest.fixture(scope="module")
 def fitted():
     X, y = wine()
-    model = HybridMixtureClassifier("likelihood", unlabelled_weight=0.5, random_state=0)
+    model = plain_classifier("likelihood", unlabelled_weight=0.5, random_state=0)
     return model.fit(X, y), X, y
 
 
@@ -200,7 +200,7 @@ def test_importance_finds_the_column_that_matters():
     y = np.repeat(["a", "b"], 40)
     X = rng.normal(size=(80, 3))
     X[:, 1] += 4.0 * (y == "b")
-    model = HybridMixtureClassifier("likelihood", random_state=0).fit(X, y)
+    model = plain_classifier("likelihood", random_state=0).fit(X, y)
     page = check(report(model, X, y, cv=2, baselines=False).html)
     assert "in bold" not in page.text["quality"]  # of a single model nothing is best
     assert page.tables["features"][0][1][0] == "column 1"
@@ -251,7 +251,7 @@ def test_user_text_is_escaped():
         index=[f"{evil}{k}" for k in range(30)],
     ).mask(rng.random((30, 2)) < 0.2)
     y = np.where(np.arange(30) % 2, evil, "<i>")
-    model = HybridMixtureClassifier("likelihood", n_components=2).fit(X, y)
+    model = plain_classifier("likelihood", n_components=2).fit(X, y)
     written = report(model, X, y, title=evil, cv=2)
     page = check(written.html)
     assert evil in page.text["data"]
@@ -269,7 +269,7 @@ def test_control_characters_are_shown_and_not_obeyed():
         {"a\x1b[31m": rng.normal(size=30), "b": rng.choice(["\u202eu", "v"], 30)}
     )
     y = np.where(np.arange(30) % 2, "yes\x07", "no")
-    model = HybridMixtureClassifier("likelihood").fit(X, y)
+    model = plain_classifier("likelihood").fit(X, y)
     html = report(model, X, y, title="t\x9b", cv=2, baselines=False).html
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", html)
     for shown in (r"a\x1b[31m", r"\u202eu", r"yes\x07", r"t\x9b"):
@@ -321,7 +321,7 @@ def test_polars_like_pandas():
     y = y.to_numpy()[::3]
     pages = []
     for table in (X, pl.from_pandas(X)):
-        model = HybridMixtureClassifier("likelihood", random_state=0).fit(table, y)
+        model = plain_classifier("likelihood", random_state=0).fit(table, y)
         html = report(model, table, y, cv=2, baselines=False).html
         html = html.replace("each by its index", "each by its number, from 0")
         pages.append(html.replace("polars", "pandas"))
@@ -381,7 +381,7 @@ def test_search_is_reported_by_its_best_model():
 @pytest.mark.parametrize("objective", ["likelihood", "hybrid", "conditional", "margin"])
 def test_densities_that_nothing_made_fit_the_rows(objective):
     X, y = load_iris(return_X_y=True)
-    model = HybridMixtureClassifier(objective, n_steps=2).fit(X, y)
+    model = plain_classifier(objective, n_steps=2).fit(X, y)
     page = check(report(model, X, None).html)
     is_warned = "need not fit" in page.text["density"]
     assert is_warned == (objective in ("conditional", "margin"))
@@ -390,7 +390,7 @@ def test_densities_that_nothing_made_fit_the_rows(objective):
 def test_folds_take_as_many_steps_as_a_search():
     X, y = load_iris(return_X_y=True)
     search = HybridMixtureClassifierCV(
-        HybridMixtureClassifier(n_steps=12),
+        plain_classifier(n_steps=12),
         n_components=[1],
         covariance_type="tied",
         tradeoff=[0, 1, 2, 4],
@@ -434,7 +434,7 @@ def test_marginals_have_no_traces(fitted):
 
 def test_a_fitted_start_does_not_see_held_out_rows(fitted):
     model, X, y = fitted
-    continued = HybridMixtureClassifier(init=model, n_steps=2, unlabelled_weight=0.5)
+    continued = plain_classifier(init=model, n_steps=2, unlabelled_weight=0.5)
     continued.fit(X, y)
     subject = Subject.of(continued, X, y, 2, False, 0)
     fresh = subject.task.fresh_model(subject)
@@ -484,7 +484,7 @@ def odd_tables():
 @pytest.mark.parametrize("name", odd_tables())
 def test_odd_tables(name):
     X, y, reason = odd_tables()[name]
-    model = HybridMixtureClassifier("likelihood", random_state=0).fit(X, y)
+    model = plain_classifier("likelihood", random_state=0).fit(X, y)
     # Boosting thirty classes takes longer than all the rest.
     page = check(report(model, X, y, cv=2, baselines=name != "30 classes").html)
     if reason:
@@ -544,7 +544,7 @@ def test_large_tables_are_sampled(fitted, monkeypatch):
 def test_unseen_categories_are_mentioned_once():
     X = pd.DataFrame({"a": np.arange(20.0), "b": ["x", "y"] * 10})
     y = np.arange(20) % 4 < 2
-    model = HybridMixtureClassifier("likelihood", random_state=0).fit(X, y)
+    model = plain_classifier("likelihood", random_state=0).fit(X, y)
     X.loc[3, "b"] = "z"
     with pytest.warns(UserWarning, match="training did not see") as caught:
         page = check(report(model, X, y, cv=2).html)

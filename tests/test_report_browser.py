@@ -6,8 +6,8 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import plain_classifier
 
-from hybridmix import HybridMixtureClassifier
 from hybridmix.reporting import report
 from hybridmix.reporting.sections import SECTIONS
 
@@ -71,7 +71,7 @@ def page(tmp_path_factory):
     )
     X = X.mask(rng.random(X.shape) < 0.1)
     y = np.array(["setosa", "versicolor", "virginica"])[label]
-    model = HybridMixtureClassifier(n_components=2, n_steps=3, random_state=0).fit(X, y)
+    model = plain_classifier(n_components=2, n_steps=3, random_state=0).fit(X, y)
     path = tmp_path_factory.mktemp("report") / "report.html"
     written = report(model, X, y, title="In a browser", cv=2)
     written.save(path)

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from helpers import plain_classifier
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.model_selection import GroupKFold, StratifiedKFold, cross_val_score
@@ -31,7 +32,7 @@ def small_search(**options):
 
 
 def test_results_are_tabulated_the_usual_way(iris):
-    template = HybridMixtureClassifier(loss="hinge")
+    template = plain_classifier(loss="hinge")
     search = small_search(estimator=template, margin=["auto", 5.0]).fit(*iris)
     table = search.cv_results_
     assert len(table["params"]) == 12
@@ -42,7 +43,7 @@ def test_results_are_tabulated_the_usual_way(iris):
     assert table["rank_test_score"][best] == 1
     assert table["params"][best] == search.best_params_
     assert search.best_score_ == table["mean_test_score"].max()
-    assert set(search.best_params_) <= set(HybridMixtureClassifier().get_params())
+    assert set(search.best_params_) <= set(plain_classifier().get_params())
     settings = {(p["n_components"], p["margin"], p["tradeoff"]) for p in table["params"]}
     assert settings == set(itertools.product([1, 2], ["auto", 5.0], [0, 3, 30]))
     assert (table["mean_fit_time"] > 0).all()
@@ -52,7 +53,7 @@ def test_results_are_tabulated_the_usual_way(iris):
 def test_scores_are_those_of_cross_validation(iris):
     """Without a path, a setting is an ordinary fit of the classifier."""
     search = small_search(tradeoff=[10], n_components=[1]).fit(*iris)
-    model = HybridMixtureClassifier(
+    model = plain_classifier(
         "hybrid", tradeoff=10, covariance_type="diag", random_state=0
     )
     expected = cross_val_score(model, *iris, cv=StratifiedKFold(3))
@@ -182,7 +183,7 @@ def test_the_path_takes_fewer_steps_than_fits_from_scratch():
     X, y = load_breast_cancer(return_X_y=True)
     options = {"covariance_type": "diag", "random_state": 0}
     search = small_search(n_components=[1], tradeoff=[0, 1, 3, 10], cv=2).fit(X, y)
-    direct = HybridMixtureClassifier("hybrid", tradeoff=10, **options).fit(X, y)
+    direct = plain_classifier("hybrid", tradeoff=10, **options).fit(X, y)
     last = clone(search).set_params(tradeoff=[0, 1, 3, 10], scoring=_tradeoff).fit(X, y)
     assert last.best_estimator_.n_iter_ <= direct.n_iter_
     assert last.trace_[-1] == pytest.approx(direct.trace_[-1], abs=0.5)
@@ -223,14 +224,14 @@ def test_a_single_candidate_needs_no_list(iris):
 def test_the_template_is_checked(iris):
     with pytest.raises(TypeError, match="not a str"):
         small_search(estimator="svm").fit(*iris)
-    fitted = HybridMixtureClassifier().fit(*iris)
-    template = HybridMixtureClassifier(init=fitted)
+    fitted = plain_classifier().fit(*iris)
+    template = plain_classifier(init=fitted)
     with pytest.raises(ValueError, match="its own start"):
         small_search(estimator=template).fit(*iris)
 
 
 def test_a_search_refuses_what_it_cannot_do(iris):
-    template = HybridMixtureClassifier(validation_fraction=0.2)
+    template = plain_classifier(validation_fraction=0.2)
     with pytest.raises(ValueError, match="validation_fraction"):
         small_search(estimator=template).fit(*iris)
     with pytest.raises(ValueError, match="single score"):

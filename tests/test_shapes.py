@@ -5,11 +5,11 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import plain_classifier
 from scipy.integrate import quad
 
 import hybridmix
 from hybridmix import (
-    HybridMixtureClassifier,
     MixtureDensity,
     MixtureImputer,
     MixtureOutlierDetector,
@@ -277,10 +277,13 @@ def test_the_fits_of_classes_look_within_classes():
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1, 2], 200)
     X = rng.normal(size=(600, 2)) + 4.0 * y[:, None] ** 2
-    assert HybridMixtureClassifier("likelihood").fit(X, y).schema_.shapes == {}
+    assert (
+        plain_classifier("likelihood", column_shapes="auto").fit(X, y).schema_.shapes
+        == {}
+    )
     X = np.exp(rng.normal(size=(600, 2)) + 0.5 * y[:, None])
-    shaped = HybridMixtureClassifier("likelihood").fit(X, y)
-    plain = HybridMixtureClassifier("likelihood", column_shapes="plain").fit(X, y)
+    shaped = plain_classifier("likelihood", column_shapes="auto").fit(X, y)
+    plain = plain_classifier("likelihood").fit(X, y)
     assert {str(shape) for shape in shaped.schema_.shapes.values()} == {"positive"}
     assert shaped.score(X, y) > plain.score(X, y)
 
@@ -353,8 +356,8 @@ def test_models_are_saved_with_their_shapes(tmp_path, covariance_type):
 def test_training_goes_on_with_the_shapes_of_a_model():
     X = some_table()
     y = (X[:, 4] > 0.0).astype(int)
-    start = HybridMixtureClassifier("likelihood").fit(X, y)
-    half = HybridMixtureClassifier("hybrid", init=start, n_steps=3)
+    start = plain_classifier("likelihood", column_shapes="auto").fit(X, y)
+    half = plain_classifier("hybrid", init=start, n_steps=3)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         half.fit(X[::2], y[::2])
@@ -392,7 +395,7 @@ def test_onnx_agrees():
     table = np.vstack([X, punched(X), [[-1.0, 0.1, 0.5, 1.5, 0.0]]])
     options = {"column_shapes": {3: "bounded", 4: "skewed"}, "random_state": 0}
     for covariance_type in ("full", "diag"):
-        model = HybridMixtureClassifier(
+        model = plain_classifier(
             "likelihood", covariance_type=covariance_type, **options
         ).fit(X, y)
         session = onnxruntime.InferenceSession(
@@ -414,7 +417,8 @@ def test_reports_and_pictures_show_shapes():
 
     X = some_table()
     y = (X[:, 4] > 0.0).astype(int)
-    model = HybridMixtureClassifier("likelihood", random_state=0).fit(X, y)
+    model = plain_classifier("likelihood", column_shapes="auto", random_state=0)
+    model.fit(X, y)
     display = ClassDensitiesDisplay.from_estimator(model, X, y, column=1)
     assert display.variable.masses.sum() == pytest.approx(0.3, abs=0.05)
     area = np.trapezoid(display.joint.sum(axis=0), display.variable.points)
@@ -424,3 +428,15 @@ def test_reports_and_pictures_show_shapes():
     assert regions.shapes[0].transform is not None
     report = hybridmix.report(model, X, y, cv=2, baselines=False)
     assert f"real: {model.schema_.shapes[1]}" in report.html
+
+
+def test_ranges_are_kept_without_a_transform():
+    generator = np.random.default_rng(0)
+    X = np.column_stack([generator.poisson(0.7, 200), generator.exponential(size=200)])
+    X = X.astype(float)
+    X[generator.random(X.shape) < 0.3] = np.nan
+    density = MixtureDensity(2, covariance_type="full", column_shapes="range").fit(X)
+    assert all(shape.transform is None for shape in density.schema_.shapes.values())
+    for table in (density.impute(X, draw=True, random_state=0), density.sample(500)[0]):
+        assert table.min() >= 0.0
+        np.testing.assert_array_equal(table[:, 0], np.rint(table[:, 0]))

@@ -10,11 +10,13 @@ import pytest
 from all_sklearn_checks import (
     EXPECTED_WARNINGS,
     classifiers,
+    defaults,
     described,
     expected_failures,
     others,
     searches,
 )
+from helpers import plain_classifier
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from hybridmix import (
@@ -43,15 +45,16 @@ COMPLETE = [
     MixtureImputer(random_state=0),
     MixtureOutlierDetector(random_state=0),
     HybridMixtureClassifier(),
-    HybridMixtureClassifier("likelihood", covariance_type="tied"),
-    HybridMixtureClassifier(n_components=2, covariance_type="spherical", random_state=0),
-    HybridMixtureClassifier(solver="baum-welch", covariance_type="diag", n_steps=5),
-    HybridMixtureClassifier(covariance_type="subspace", n_steps=5),
-    HybridMixtureClassifier("likelihood", covariance_type="diag", calibrate=True),
-    HybridMixtureClassifier(validation_fraction=0.3, n_steps=5),
+    plain_classifier(),
+    plain_classifier("likelihood", covariance_type="tied"),
+    plain_classifier(n_components=2, covariance_type="spherical", random_state=0),
+    plain_classifier(solver="baum-welch", covariance_type="diag", n_steps=5),
+    plain_classifier(covariance_type="subspace", n_steps=5),
+    plain_classifier("likelihood", covariance_type="diag", calibrate=True),
+    plain_classifier(validation_fraction=0.3, n_steps=5),
     searches()[0],
 ]
-IN_PART = [*classifiers(), *others()]
+IN_PART = [*defaults(), *classifiers(), *others()]
 
 
 pytestmark = [

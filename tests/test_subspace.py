@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from helpers import plain_classifier
 from sklearn.datasets import load_digits, load_wine, make_blobs
 from sklearn.decomposition import PCA
 
 import hybridmix
 from hybridmix import (
-    HybridMixtureClassifier,
     HybridMixtureClassifierCV,
     MixtureDensity,
     MixtureImputer,
@@ -251,16 +251,16 @@ def _log_normal(X, mean, covariance):
 
 def test_digits_with_constant_pixels_and_holes():
     X, y, X_test, y_test = digits()
-    model = HybridMixtureClassifier(covariance_type="subspace", random_state=0)
+    model = plain_classifier(covariance_type="subspace", random_state=0)
     model.fit(X, y)
-    full = HybridMixtureClassifier(random_state=0).fit(X, y)
+    full = plain_classifier(random_state=0).fit(X, y)
     assert model.score(X_test, y_test) > max(0.94, full.score(X_test, y_test))
     assert model.score(holes_in(X_test, 0.5), y_test) > 0.85
 
 
 def test_training_with_holes():
     X, y, X_test, y_test = digits()
-    model = HybridMixtureClassifier(
+    model = plain_classifier(
         "likelihood", covariance_type="subspace", n_factors=16, random_state=0
     ).fit(holes_in(X, 0.3), y)
     assert model.score(X_test, y_test) > 0.9
@@ -270,7 +270,7 @@ def test_training_with_holes():
 @pytest.mark.parametrize("solver", ["lbfgs", "baum-welch"])
 def test_all_objectives_and_solvers(objective, solver):
     X, y = load_wine(return_X_y=True)
-    model = HybridMixtureClassifier(
+    model = plain_classifier(
         objective, solver=solver, covariance_type="subspace", n_steps=10, random_state=0
     ).fit(holes_in(X, 0.1), y)
     assert np.diff(model.trace_).min() >= -1e-9
@@ -281,20 +281,18 @@ def test_refining_the_subspace_raises_the_objective():
     X, y = load_wine(return_X_y=True)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     options = {"covariance_type": "subspace", "n_factors": 2, "n_steps": 30}
-    fixed = HybridMixtureClassifier(**options, random_state=0).fit(X, y)
-    refined = HybridMixtureClassifier(
-        **options, refine_subspace=True, random_state=0
-    ).fit(X, y)
+    fixed = plain_classifier(**options, random_state=0).fit(X, y)
+    refined = plain_classifier(**options, refine_subspace=True, random_state=0).fit(X, y)
     assert refined.trace_[-1] > fixed.trace_[-1] + 0.05
     assert not np.allclose(refined.loading_, fixed.loading_)
     # A refined model is a start like any other, and keeps its subspace.
-    again = HybridMixtureClassifier("likelihood", **options, init=refined).fit(X, y)
+    again = plain_classifier("likelihood", **options, init=refined).fit(X, y)
     np.testing.assert_allclose(again.loading_, refined.loading_)
 
 
 def test_refining_many_factors():
     X, y, X_test, y_test = digits()
-    model = HybridMixtureClassifier(
+    model = plain_classifier(
         covariance_type="subspace",
         n_factors=20,
         refine_subspace=True,
@@ -306,7 +304,7 @@ def test_refining_many_factors():
 
 def test_refining_needs_a_gradient_method():
     X, y = load_wine(return_X_y=True)
-    model = HybridMixtureClassifier(
+    model = plain_classifier(
         covariance_type="subspace", refine_subspace=True, solver="baum-welch"
     )
     with pytest.raises(ValueError, match="refine_subspace"):
@@ -319,7 +317,7 @@ def test_few_columns_are_as_good_as_with_full_covariances(d):
         600, d, centers=6, cluster_std=1.2, center_box=(-5, 5), random_state=3
     )
     scores = {
-        kind: HybridMixtureClassifier("likelihood", covariance_type=kind)
+        kind: plain_classifier("likelihood", covariance_type=kind)
         .fit(X[:300], y[:300])
         .score(X[300:], y[300:])
         for kind in ("full", "subspace")
@@ -333,11 +331,11 @@ def test_more_columns_than_rows():
     y = np.repeat([0, 1], 30)
     X = rng.normal(size=(60, 2000))
     X[:, :200] += 1.5 * y[:, None]
-    model = HybridMixtureClassifier(covariance_type="subspace", random_state=0)
+    model = plain_classifier(covariance_type="subspace", random_state=0)
     order = rng.permutation(60)
     model.fit(X[order[:40]], y[order[:40]])
     assert model.score(X[order[40:]], y[order[40:]]) > 0.8
-    many = HybridMixtureClassifier(covariance_type="subspace", n_factors=500)
+    many = plain_classifier(covariance_type="subspace", n_factors=500)
     many.fit(X[order[:40]], y[order[:40]])
     assert many.loading_.shape[1] < 40
 
@@ -397,7 +395,7 @@ def test_single_labels_borrow_the_spread_of_unlabelled_rows():
         first, second = np.random.default_rng(seed).integers(150, size=2)
         y = np.full(300, -1)
         y[[first, 150 + second]] = [0, 1]
-        model = HybridMixtureClassifier(covariance_type="subspace", n_factors=2)
+        model = plain_classifier(covariance_type="subspace", n_factors=2)
         scores.append(model.fit(X, y).score(X, truth))
     assert np.mean(scores) > 0.85
 
@@ -424,7 +422,7 @@ def test_imputation_by_factors_beats_means():
 
 def test_classifiers_fill_hidden_parts_of_images():
     X, y, X_test, _ = digits()
-    model = HybridMixtureClassifier(covariance_type="subspace", random_state=0).fit(X, y)
+    model = plain_classifier(covariance_type="subspace", random_state=0).fit(X, y)
     hidden = X_test.reshape(-1, 8, 8).copy()
     hidden[:, 2:6, 2:6] = np.nan
     hidden = hidden.reshape(len(hidden), -1)
@@ -460,7 +458,7 @@ def test_mixed_with_categories_and_unlabelled_rows():
     frame_test = pd.DataFrame(X_test).rename(columns=str)
     frame_test["parity"] = pd.Categorical(np.where(y_test % 2, "odd", "even"))
     partly = np.where(np.arange(len(y)) % 4 == 0, y, -1)
-    model = HybridMixtureClassifier(
+    model = plain_classifier(
         covariance_type="subspace", n_factors=20, random_state=0
     ).fit(frame, partly)
     assert model.score(frame_test, y_test) > 0.93
@@ -470,7 +468,7 @@ def test_mixed_with_categories_and_unlabelled_rows():
 
 def test_saved_models_predict_the_same(tmp_path):
     X, y = load_wine(return_X_y=True)
-    model = HybridMixtureClassifier(
+    model = plain_classifier(
         n_components=2, covariance_type="subspace", refine_subspace=True, random_state=0
     ).fit(X, y)
     hybridmix.save(model, tmp_path / "model.hmx")
@@ -485,7 +483,7 @@ def test_number_of_threads_does_not_matter():
     X, y, X_test, _ = digits()
     options = {"covariance_type": "subspace", "n_factors": 10, "random_state": 0}
     one, two = (
-        HybridMixtureClassifier(**options, n_jobs=n, n_steps=5).fit(holes_in(X, 0.1), y)
+        plain_classifier(**options, n_jobs=n, n_steps=5).fit(holes_in(X, 0.1), y)
         for n in (1, 2)
     )
     np.testing.assert_array_equal(one.predict_proba(X_test), two.predict_proba(X_test))
@@ -508,7 +506,7 @@ def test_search_chooses_a_number_of_factors():
 @pytest.mark.parametrize("n_factors", [0, 14, -1, 1.5, 0.0, "many", None, True])
 def test_impossible_numbers_of_factors_are_refused(n_factors):
     X, y = load_wine(return_X_y=True)
-    model = HybridMixtureClassifier(covariance_type="subspace", n_factors=n_factors)
+    model = plain_classifier(covariance_type="subspace", n_factors=n_factors)
     with pytest.raises(ValueError, match="n_factors"):
         model.fit(X, y)
 

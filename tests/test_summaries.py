@@ -7,10 +7,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from helpers import plain_classifier
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hybridmix import HybridMixtureClassifier, MixtureDensity, MixtureImputer
+from hybridmix import MixtureDensity, MixtureImputer
 from hybridmix.data import Schema
 from hybridmix.data.columns import read_columns
 from hybridmix.data.summaries import RealSummary, TableSummary, relative_weights
@@ -214,7 +215,7 @@ def test_models_of_columns_of_any_scale(covariance_type, scales):
     density = MixtureDensity(2, **options).fit(X)
     for values in (density.score_samples(X), density.impute(X), density.sample(9)[0]):
         assert np.isfinite(values).all()
-    probabilities = HybridMixtureClassifier(**options).fit(X, y).predict_proba(X)
+    probabilities = plain_classifier(**options).fit(X, y).predict_proba(X)
     assert np.isfinite(probabilities).all()
 
 

@@ -6,6 +6,7 @@ from copy import copy
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import plain_classifier
 from model_files import (
     FACTORS,
     FAMILIES,
@@ -18,7 +19,6 @@ from model_files import (
 )
 
 from hybridmix import (
-    HybridMixtureClassifier,
     HybridMixtureClassifierCV,
     MixtureDensity,
     MixtureImputer,
@@ -48,7 +48,7 @@ def models():
         "subspace": MixtureDensity(
             2, covariance_type="subspace", n_factors=2, **density
         ).fit(X),
-        "classifier": HybridMixtureClassifier(n_steps=3, random_state=0).fit(FRAME, Y),
+        "classifier": plain_classifier(n_steps=3, random_state=0).fit(FRAME, Y),
         "detector": MixtureOutlierDetector(
             1, covariance_type="full", covariance_prior=1.0
         ).fit(X),
@@ -56,7 +56,7 @@ def models():
             1, n_draws=1, covariance_type="full", covariance_prior=1.0
         ).fit(X),
         "search": HybridMixtureClassifierCV(
-            HybridMixtureClassifier(n_steps=3),
+            plain_classifier(n_steps=3),
             n_components=[1],
             covariance_type=["diag"],
             tradeoff=[0, 1],

@@ -6,12 +6,12 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import plain_classifier
 from sklearn.base import clone
 from sklearn.datasets import load_wine
 
 import hybridmix
 from hybridmix import (
-    HybridMixtureClassifier,
     HybridMixtureClassifierCV,
     MixtureDensity,
     MixtureImputer,
@@ -39,7 +39,7 @@ def wine():
 def model(wine):
     X, y = wine
     options = {"covariance_type": "tied", "random_state": 0}
-    return HybridMixtureClassifier("likelihood", **options).fit(X[:100], y[:100])
+    return plain_classifier("likelihood", **options).fit(X[:100], y[:100])
 
 
 def findings(model, X, y=None, baselines=False):
@@ -52,7 +52,7 @@ def text_of(written, anchor):
 
 
 def test_tasks_of_models():
-    for model in (HybridMixtureClassifier(), HybridMixtureClassifierCV()):
+    for model in (plain_classifier(), HybridMixtureClassifierCV()):
         assert isinstance(task_of(model), Classify)
     for model in (
         MixtureDensity(n_components=1, covariance_type="full", covariance_prior=1.0),
@@ -154,7 +154,7 @@ def test_large_tables_are_judged_by_a_sample():
     rng = np.random.default_rng(0)
     y = np.arange(8000) % 2
     X = rng.normal(size=(8000, 2)) + y[:, None]
-    model = HybridMixtureClassifier("likelihood", random_state=0).fit(X[:4000], y[:4000])
+    model = plain_classifier("likelihood", random_state=0).fit(X[:4000], y[:4000])
     found = findings(model, X[4000:], y[4000:])
     assert found.subject.provenance.origin == Origin.UNSEEN
     assert len(found.fitted.rows) == 4000

@@ -6,9 +6,9 @@ Warnings are errors in all tests: nothing overflows on the way to these results.
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import plain_classifier
 
 from hybridmix import (
-    HybridMixtureClassifier,
     HybridMixtureClassifierCV,
     MixtureDensity,
     MixtureImputer,
@@ -35,8 +35,8 @@ def estimators(covariance_type):
         MixtureDensity([1, 2], **options),
         MixtureImputer(2, n_draws=2, **options),
         MixtureOutlierDetector(1, contamination=0.1, **options),
-        HybridMixtureClassifier(n_steps=2, **options),
-        HybridMixtureClassifier("margin", solver="baum-welch", n_steps=2, **options),
+        plain_classifier(n_steps=2, **options),
+        plain_classifier("margin", solver="baum-welch", n_steps=2, **options),
     ]
 
 
@@ -98,7 +98,7 @@ def test_classes_of_negligible_weight_are_refused():
     X, y = table()
     weights = np.where(y == 1, 1e-300, 1e300)
     with pytest.raises(ValueError, match=r"class 1 has no row .* 1e-30 of the largest"):
-        HybridMixtureClassifier().fit(X, y, sample_weight=weights)
+        plain_classifier().fit(X, y, sample_weight=weights)
     anomalies = np.where(np.arange(len(X)) % 5, 1, -1)
     detector = MixtureOutlierDetector(
         1, threshold="f1", cv=2, covariance_type="full", covariance_prior=1.0
@@ -117,7 +117,7 @@ def test_thresholds_and_searches_with_huge_weights():
     offsets = [detector.fit(X, anomalies, size).offset_ for size in sizes]
     assert offsets[0] == pytest.approx(offsets[1])
     search = HybridMixtureClassifierCV(
-        HybridMixtureClassifier(n_steps=2),
+        plain_classifier(n_steps=2),
         n_components=[1],
         covariance_type=["diag"],
         tradeoff=[0, 3],
@@ -131,7 +131,7 @@ def test_validation_rows_with_huge_weights():
     X, y = table()
     options = {"n_steps": 3, "random_state": 0, "calibrate": True}
     models = [
-        HybridMixtureClassifier(**options).fit(
+        plain_classifier(**options).fit(
             X, y, X_val=X, y_val=y, sample_weight_val=np.full(len(X), size)
         )
         for size in (1e12 / len(X), 1e300)
@@ -156,9 +156,9 @@ def test_weights_are_repetitions(covariance_type, n_columns):
     for model in (
         MixtureDensity([1, 2], **options),
         MixtureOutlierDetector(2, contamination=0.2, **options),
-        HybridMixtureClassifier("likelihood", n_components=2, **options),
-        HybridMixtureClassifier("hybrid", n_steps=3, **options),
-        HybridMixtureClassifier(solver="baum-welch", n_steps=3, **options),
+        plain_classifier("likelihood", n_components=2, **options),
+        plain_classifier("hybrid", n_steps=3, **options),
+        plain_classifier(solver="baum-welch", n_steps=3, **options),
     ):
         weighted = model.fit(X, y, sample_weight=counts).score_samples(X)
         repeated = model.fit(X[again], y[again]).score_samples(X)
@@ -217,7 +217,7 @@ def test_options_out_of_range_are_refused(options):
 )
 def test_options_out_of_range_are_refused_by_classifiers(options):
     with pytest.raises(ValueError, match=next(iter(options))):
-        HybridMixtureClassifier().set_params(**options).fit(*table())
+        plain_classifier().set_params(**options).fit(*table())
 
 
 EXTREME = [
@@ -245,5 +245,5 @@ def test_options_at_the_ends_of_their_ranges(options, solver, size):
     X, y = table()
     if "unlabelled_weight" in options:
         y[::3] = -1
-    model = HybridMixtureClassifier(solver=solver, n_steps=2).set_params(**options)
+    model = plain_classifier(solver=solver, n_steps=2).set_params(**options)
     results(model.fit(X, y, sample_weight=np.full(len(X), size)), X)

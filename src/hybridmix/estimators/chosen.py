@@ -24,13 +24,14 @@ def automatic_options(estimator: HybridMixtureClassifier) -> Automatic:
     if not isinstance(estimator.init, str):
         return Automatic(False, False, False)
     return Automatic(
-        _is_auto(estimator.covariance_type),
-        _is_auto(estimator.n_components),
-        _is_auto(estimator.tradeoff) and estimator.objective == "hybrid",
+        is_auto(estimator.covariance_type),
+        is_auto(estimator.n_components),
+        is_auto(estimator.tradeoff) and estimator.objective == "hybrid",
     )
 
 
-def _is_auto(value: Any) -> bool:
+def is_auto(value: Any) -> bool:
+    """Return whether an option is left to the classifier."""
     return isinstance(value, str) and value == AUTO
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -14,9 +14,9 @@ from hybridmix._registered import registered
 from hybridmix.data import Dataset, Schema
 from hybridmix.estimators.base import FittedMixture
 from hybridmix.estimators.chosen import (
-    AUTO,
     USUAL_TRADEOFF,
     automatic_options,
+    is_auto,
     search_attributes,
 )
 from hybridmix.estimators.components import committee_of
@@ -355,7 +355,7 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
     # Options --------------------------------------------------------------------------
 
     def _structure(self) -> Structure:
-        if self.covariance_type != AUTO:
+        if not is_auto(self.covariance_type):
             return super()._structure()
         known = None
         if isinstance(self.init, FittedMixture):
@@ -365,12 +365,12 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
     def _scaling(self) -> str:
         # Candidates share one scaling. Subspaces may be among them, and the other types
         # hardly depend on it.
-        return "comparable" if self.covariance_type == AUTO else super()._scaling()
+        return "comparable" if is_auto(self.covariance_type) else super()._scaling()
 
     def _discrimination(self) -> Discrimination:
         return Discrimination(
             self.objective,
-            USUAL_TRADEOFF if isinstance(self.tradeoff, str) else self.tradeoff,
+            USUAL_TRADEOFF if is_auto(self.tradeoff) else cast(float, self.tradeoff),
             self.margin,
             self.loss,
             self.solver,
@@ -400,7 +400,7 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
             )
         if self.cv is not None:
             check_splits(self.cv)
-        wanted: Any = 1 if self.n_components == AUTO else self.n_components
+        wanted: Any = 1 if is_auto(self.n_components) else self.n_components
         for one in wanted.values() if isinstance(wanted, Mapping) else [wanted]:
             component_range(one)
         given = self.class_prior
@@ -419,12 +419,12 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
             n_components,
             prior,
             self.unlabelled_weight,
-            bool(automatic_options(self)) if given == AUTO else given,
+            bool(automatic_options(self)) if is_auto(given) else given,
         )
 
     def _components_of(self, classes: np.ndarray) -> list[list[int]]:
         """Return the numbers of components to try for each class."""
-        wanted: Any = 1 if self.n_components == AUTO else self.n_components
+        wanted: Any = 1 if is_auto(self.n_components) else self.n_components
         if not isinstance(wanted, Mapping):
             return [component_range(wanted)] * len(classes)
         missing = [label for label in classes.tolist() if label not in wanted]

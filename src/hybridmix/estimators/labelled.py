@@ -66,11 +66,13 @@ def read_labelled(
 ) -> LabelledRows:
     """Read a training table with its labels and weights."""
     classes, labels = encode_labels(y, estimator.unlabelled)
-    read = estimator._learn_table(X, sample_weight, labels)
-    weights = _class_weighted(estimator.class_weight, classes, labels, read.weights)
-    dataset = Dataset.arrange(read.table, labels, weights)
+    weights = _class_weighted(estimator.class_weight, classes, labels, sample_weight)
+    read = estimator._learn_table(X, weights, labels)
+    dataset = Dataset.arrange(read.table, labels, read.weights)
     _check_classes(dataset, class_names(classes))
-    return LabelledRows(read.table, classes, labels, weights, dataset, read.attributes)
+    return LabelledRows(
+        read.table, classes, labels, read.weights, dataset, read.attributes
+    )
 
 
 def read_validation(
@@ -124,21 +126,34 @@ def given_parts(cv: Any, groups: Any, rows: LabelledRows) -> list[Part]:
         is_rest[labelled[rest]] = True
         is_held[labelled[held]] = True
         # Rows without weight are left out.
-        parts.append(
-            (
-                Dataset.arrange(table, labels, filled * is_rest),
-                Dataset.arrange(table, labels, filled * is_held),
-            )
+        part = (
+            Dataset.arrange(table, labels, filled * is_rest),
+            Dataset.arrange(table, labels, filled * is_held),
         )
+        _check_fold(part, len(parts), rows.names)
+        parts.append(part)
     return parts
+
+
+def _check_fold(part: Part, number: int, names: list[str]) -> None:
+    """Refuse a fold of the user's that trains without a class, or holds no row out."""
+    rest, held = part
+    absent = np.flatnonzero(rest.class_weights(len(names)) == 0.0)
+    if len(absent):
+        raise ValueError(
+            f"{names[absent[0]]} has no row to train on in fold {number} of cv: choose "
+            "a cv, or groups, that leaves rows of every class in every fold."
+        )
+    if held.n_rows == 0:
+        raise ValueError(f"Fold {number} of cv holds out no row.")
 
 
 def _class_weighted(
     class_weight: Any,
     classes: np.ndarray,
     labels: IntArray,
-    weights: FloatArray | None,
-) -> FloatArray | None:
+    sample_weight: Any,
+) -> Any:
     """Return sample weights times the weights of the classes; unlabelled rows have one.
 
     Parameters
@@ -149,17 +164,18 @@ def _class_weighted(
         The labels.
     labels : ndarray of shape (n,)
         Class numbers; -1 for unlabelled rows.
-    weights : ndarray of shape (n,) or None
-        Sample weights.
+    sample_weight : array-like of shape (n,) or None
+        Sample weights, as the user has given them.
     """
     if class_weight is None:
-        return weights
+        return sample_weight
     from sklearn.utils.class_weight import compute_class_weight
 
     known = classes[labels[labels != UNLABELLED]]
     by_class = compute_class_weight(class_weight, classes=classes, y=known)
     # The last number is that of unlabelled rows, whose label is -1.
     factors = np.append(by_class, 1.0)[labels]
+    weights = read_weights(sample_weight, len(labels))
     return factors if weights is None else weights * factors
 
 
