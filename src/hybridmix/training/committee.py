@@ -122,7 +122,10 @@ def fit_committee(
     else:
         records, interrupted = _refitted(search, dataset, members, interrupted)
         fitted = records[members[0].entry]
-    shares_by_entry = dict(zip([score.entry for score in members], shares, strict=True))
+    # What has learned from pseudo-labels takes its share from all others.
+    left = 1.0 - sum(trial.share for trial in fitted.trials)
+    own_shares = zip([score.entry for score in members], left * shares, strict=True)
+    shares_by_entry = dict(own_shares)
     trials = [
         score.trial(held, float(shares_by_entry.get(score.entry, 0.0)))
         for score in voters
