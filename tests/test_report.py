@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits
 
 import hybridmix
 from hybridmix import (
+    HybridMixtureClassifier,
     HybridMixtureClassifierCV,
     MixtureDensity,
     MixtureImputer,
@@ -385,6 +386,34 @@ def test_densities_that_nothing_made_fit_the_rows(objective):
     page = check(report(model, X, None).html)
     is_warned = "need not fit" in page.text["density"]
     assert is_warned == (objective in ("conditional", "margin"))
+
+
+def test_committees_say_what_votes_and_what_is_the_density():
+    X, y = load_iris(return_X_y=True)
+    X[::7, 1] = np.nan
+    model = HybridMixtureClassifier("conditional", n_steps=4, random_state=0).fit(X, y)
+    page = check(report(model, X, y, cv=2, baselines=False).html)
+    n_members = len(model.members_)
+    assert f"a committee of {n_members} mixtures" in page.text["summary"]
+    assert "choice of the model was repeated" in page.text["quality"]
+    assert "components of the density" in page.text["components"]
+    # The density comes from EM, whatever the members maximise.
+    assert "need not fit" not in page.text["density"]
+    assert "Members of the committee" in page.text["training"]
+    for row in model.leaderboard_:
+        assert row["candidate"] in page.text["training"]
+
+
+def test_folds_of_a_fitted_start_search_as_little_as_it_did():
+    X, y = load_iris(return_X_y=True)
+    committee = HybridMixtureClassifier(random_state=0).fit(X, y)
+    start = committee.members_[0]
+    model = HybridMixtureClassifier(init=start, n_steps=2).fit(X, y)
+    subject = Subject.of(model, X, y, 2, False, 0)
+    fresh = subject.task.fresh_model(subject)
+    assert fresh.covariance_type == start.covariance_type
+    assert fresh.tradeoff == 10.0
+    assert not hasattr(fresh.fit(X, y), "leaderboard_")
 
 
 def test_folds_take_as_many_steps_as_a_search():
