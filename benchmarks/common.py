@@ -165,21 +165,31 @@ def print_table(rows: Sequence[Row]) -> None:
 
 
 def write_table(
-    name: str, rows: Sequence[Row], options: Options, packages: Iterable[str] = ()
+    name: str,
+    rows: Sequence[Row],
+    options: Options,
+    packages: Iterable[str] = (),
+    silent: bool = False,
 ) -> None:
-    """Keep a table as ``NAME.csv``, under lines of comment that begin with #."""
+    """Keep a table as ``NAME.csv``, under lines of comment that begin with #.
+
+    The file is whole at any time, even if the script is stopped.
+    """
     if options.results is None or not rows:
         return
     options.results.mkdir(parents=True, exist_ok=True)
     names = list(dict.fromkeys(column for row in rows for column in row))
     path = options.results / f"{name}.csv"
-    with path.open("w", newline="") as file:
+    unfinished = path.with_suffix(".part")
+    with unfinished.open("w", newline="") as file:
         for line in header(packages):
             file.write(f"# {line}\n")
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(names)
         writer.writerows([shown(row.get(column)) for column in names] for row in rows)
-    print(f"Written: {path.name} ({len(rows)} rows)\n", flush=True)
+    unfinished.replace(path)
+    if not silent:
+        print(f"Written: {path.name} ({len(rows)} rows)\n", flush=True)
 
 
 # Data and rivals ------------------------------------------------------------------
