@@ -27,7 +27,6 @@ over test rows.
 from __future__ import annotations
 
 import argparse
-import csv
 import hashlib
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -44,6 +43,7 @@ from common import (
     Row,
     add_options,
     print_table,
+    read_table,
     say,
     version,
     write_table,
@@ -109,17 +109,12 @@ class Store:
     """Rows of results, in a file that other runs may add to as well."""
 
     def __init__(self, options: Options, losses: Path) -> None:
-        assert options.results is not None
         self._options, self._losses = options, losses
-        self._path = options.results / "defaults.csv"
         losses.mkdir(parents=True, exist_ok=True)
 
     def rows(self) -> dict[tuple[str, ...], Row]:
         """Return all rows, by their keys."""
-        if not self._path.is_file():
-            return {}
-        lines = self._path.read_text(encoding="utf-8").splitlines()
-        found = csv.DictReader(line for line in lines if not line.startswith("#"))
+        found = read_table("defaults", self._options)
         return {key_of(row): row for row in found if "contestant" in row}
 
     def add(self, row: Row) -> None:

@@ -26,7 +26,7 @@ class FailedError(Exception):
 
 
 class Worker:
-    """A process that calls a function of a module, with one thread.
+    """A process that calls a function of a module.
 
     Parameters
     ----------
@@ -34,10 +34,18 @@ class Worker:
         What answers the questions, from its keyword arguments.
     most_seconds : float
         Processor time after which a question is given up.
+    threads : int or None, default=1
+        Largest number of threads of the numerical libraries.
     """
 
-    def __init__(self, function: Callable[..., Any], most_seconds: float) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        most_seconds: float,
+        threads: int | None = 1,
+    ) -> None:
         self._function, self._most_seconds = function, most_seconds
+        self._threads = threads
         self._process: Any = None
 
     def ask(self, **question: Any) -> Any:
@@ -64,7 +72,7 @@ class Worker:
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        with thread_limit(1):
+        with thread_limit(self._threads):
             self._process = context.Process(
                 target=_serve, args=(theirs, self._function), daemon=True
             )
