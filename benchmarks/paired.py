@@ -37,9 +37,9 @@ def table_means(frame: pd.DataFrame, value: str) -> pd.DataFrame:
     return means[[name for name in NAMES if name in means]]
 
 
-def best_of(means: pd.DataFrame) -> str | None:
+def best_of(means: pd.DataFrame, ours: str = DEFAULT) -> str | None:
     """Return the rival of the lowest mean, among those with figures on all tables."""
-    whole = means.drop(columns=DEFAULT, errors="ignore").dropna(axis=1)
+    whole = means.drop(columns=ours, errors="ignore").dropna(axis=1)
     return None if whole.empty else str(whole.mean().idxmin())
 
 
@@ -92,6 +92,47 @@ def over_best(means: pd.DataFrame, name: str, measure: str) -> Row:
     if not len(differences):
         return row | dict.fromkeys(columns)
     return row | dict(zip(columns, interval(differences), strict=True))
+
+
+def overall(
+    rows: Sequence[Row], keys: Sequence[str], value: str, ours: str, highest: bool = False
+) -> list[Row]:
+    """Return mean, mean rank and difference to the best rival over tables.
+
+    Parameters
+    ----------
+    rows : list of dict
+        One for each table, method and combination of the keys.
+    keys : list of str
+        Columns within whose values methods are compared.
+    value : str
+        Column to compare; methods without a figure on some table are left out.
+    ours : str
+        The method that is not a rival.
+    highest : bool, default=False
+        The highest value is the best one.
+    """
+    result = []
+    for group, own in pd.DataFrame(rows).groupby(list(keys), sort=False):
+        wide = own.pivot(index="table", columns="method", values=value).dropna(how="all")
+        wide = wide[[name for name in own["method"].unique() if name in wide]]
+        wide = wide.dropna(axis=1)
+        sign = -1.0 if highest else 1.0
+        best = best_of(sign * wide, ours)
+        ranked = (sign * wide).rank(axis=1)
+        for name in wide:
+            row: Row = dict(zip(keys, group, strict=True))
+            row |= {"method": name, "tables": len(wide), value: float(wide[name].mean())}
+            row |= {"rank": float(ranked[name].mean()), "best_rival": best}
+            compared = best is not None and name != best
+            found = (
+                interval((wide[name] - wide[best]).to_numpy())
+                if compared
+                else (None,) * 3
+            )
+            columns = ("over_best", "low", "high")
+            result.append(row | dict(zip(columns, found, strict=True)))
+    return result
 
 
 def summarise(rows: Sequence[Row], over_time: str) -> list[Row]:
