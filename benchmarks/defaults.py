@@ -66,6 +66,7 @@ import hybridmix
 
 SEEDS = (0, 1)
 MOST_SECONDS = 300.0
+MOST_RANK = 2.0
 OVER_TIME = "over time"
 KEY = ("table", "situation", "seed", "fold", "contestant")
 LOSSES = HERE.parent / "build" / "defaults"
@@ -266,6 +267,8 @@ def report(store: Store, options: Options) -> None:
     )
     print_table(overview)
     write_table("defaults_summary", overview, options, ["pandas"])
+    say(f"Targets: the lowest means, and mean ranks of at most {MOST_RANK:g} of six")
+    print_table(judge(overview))
     tables = table_by_table(rows, store.losses_file)
     say(
         "Tables where the default is worse than the best rival by two standard errors",
@@ -273,6 +276,30 @@ def report(store: Store, options: Options) -> None:
     )
     print_table([row for row in tables if row["worse"] != "no"])
     write_table("defaults_tables", tables, options, ["pandas"])
+
+
+def judge(overview: Sequence[Row]) -> list[Row]:
+    """Say in which situations the default has the lowest means, and a good rank.
+
+    Only contestants with figures on all tables are compared by their means.
+    """
+    verdicts = []
+    groups = dict.fromkeys((row["half"], row["situation"]) for row in overview)
+    for half, situation in groups:
+        own = [r for r in overview if (r["half"], r["situation"]) == (half, situation)]
+        ours = next((row for row in own if row["contestant"] == DEFAULT), None)
+        if ours is None:
+            continue
+        whole = [row for row in own if row["tables"] == max(r["tables"] for r in own)]
+        verdict: Row = {"half": half, "situation": situation}
+        for measure in ("error", "log_loss"):
+            column = f"mean_{measure}"
+            lowest = min(row[column] for row in whole)
+            verdict[f"lowest_{measure}"] = "met" if ours[column] <= lowest else "missed"
+            good = ours[f"rank_{measure}"] <= MOST_RANK
+            verdict[f"rank_{measure}"] = "met" if good else "missed"
+        verdicts.append(verdict)
+    return verdicts
 
 
 def available(names: Sequence[str], data: Path) -> list[str]:
