@@ -48,7 +48,9 @@ def measure(n_columns: int, n_runs: int) -> None:
     X[rng.random(X.shape) < 0.1] = np.nan
     y = np.arange(N_ROWS) % 2
     classifier = HybridMixtureClassifier(covariance_type="diag", random_state=0)
-    imputer = MixtureImputer(2, covariance_type="diag", random_state=0)
+    imputer = MixtureImputer(
+        2, covariance_type="diag", random_state=0, covariance_prior=1.0
+    )
     print(f"{N_ROWS} x {n_columns}: seconds to fit, predict, fit an imputer, impute")
     for name, table in tables(X).items():
         runs: list[Callable[[], object]] = [

@@ -70,7 +70,12 @@ def started_density(data: Blobs, covariance_type: str, **options: Any) -> Mixtur
     """Return an estimator whose EM begins with exactly the given parameters."""
     k = len(data.means)
     seed = MixtureDensity(
-        k, covariance_type=covariance_type, max_iter=1, init=data.means, n_jobs=1
+        k,
+        covariance_type=covariance_type,
+        max_iter=1,
+        init=data.means,
+        n_jobs=1,
+        covariance_prior=1.0,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

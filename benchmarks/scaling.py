@@ -85,7 +85,13 @@ def make_estimator(who: str, kind: str, k: int) -> Any:
         from hybridmix import MixtureDensity
 
         return MixtureDensity(
-            k, covariance_type=kind, max_iter=3, tol=0.0, n_jobs=2, random_state=0
+            k,
+            covariance_type=kind,
+            max_iter=3,
+            tol=0.0,
+            n_jobs=2,
+            random_state=0,
+            covariance_prior=1.0,
         )
     from sklearn.mixture import GaussianMixture
 

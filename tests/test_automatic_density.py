@@ -1,5 +1,6 @@
 """Automatic choices of densities, imputers and detectors."""
 
+import json
 import warnings
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.datasets import load_iris
 import hybridmix
 from hybridmix import MixtureDensity, MixtureImputer, MixtureOutlierDetector, progress
 from hybridmix.data.rows import Rows
-from hybridmix.training import selection
+from hybridmix.training import density, selection
 from hybridmix.training.candidates import Choice, TableSize, candidate_chains
 from hybridmix.training.families import Structure
 from hybridmix.training.holdout import distinct_numbers
@@ -165,6 +166,14 @@ def test_wide_tables_with_holes_do_without_full_covariances():
     assert types == {"diag", "subspace"}
 
 
+def test_what_takes_too_long_is_not_compared(monkeypatch, clusters):
+    monkeypatch.setattr("hybridmix.training.candidates._COSTLY", 0.0)
+    given = MixtureDensity(3, random_state=0).fit(clusters)
+    assert (given.n_components_, given.leaderboard_) == (3, [])
+    free = MixtureDensity(covariance_type="full", random_state=0).fit(clusters)
+    assert (free.n_components_, free.leaderboard_) == (1, [])
+
+
 # Rows --------------------------------------------------------------------------------
 
 
@@ -291,3 +300,35 @@ def test_reports_show_the_leaderboard(clusters):
     page = hybridmix.report(model, clusters).html
     assert "Candidates that were tried" in page
     assert chosen(model)["candidate"] in page
+
+
+# Command line ---------------------------------------------------------------------------
+
+
+def test_the_command_line_shows_the_leaderboard(clusters, tmp_path, capsys):
+    pytest.importorskip("typer")
+    from hybridmix.cli import main
+
+    table, model = tmp_path / "table.csv", tmp_path / "model.hmx"
+    np.savetxt(table, clusters[::3] + 0.001, delimiter=",", header="a,b", comments="")
+    assert main(["fit", str(table), "-o", str(model), "--components", "2"]) == 0
+    assert "candidates were compared on held-out rows" in capsys.readouterr().err
+    assert main(["inspect", str(model)]) == 0
+    shown = capsys.readouterr().out
+    assert "candidate" in shown
+    assert "100 %" in shown
+    assert main(["inspect", str(model), "--json"]) == 0
+    [first, *_] = json.loads(capsys.readouterr().out)["leaderboard"]
+    assert set(first) == {"candidate", "score", "standard_error", "seconds", "share"}
+    assert main(["fit", str(table), "-o", str(model), "--effort", "fast"]) == 0
+    assert hybridmix.load(model).leaderboard_ == []
+    assert main(["fit", str(table), "-o", str(model), "--effort", "slow"]) == 2
+    assert "--effort='slow' is not one of fast" in capsys.readouterr().err
+
+
+def test_large_tables_start_from_a_fit_to_a_sample(monkeypatch, clusters):
+    monkeypatch.setattr(density, "_LARGE", 200)
+    monkeypatch.setattr(density, "_SAMPLE", 150)
+    model = MixtureDensity(random_state=0).fit(clusters)
+    assert model.n_components_ == 4
+    assert model.converged_

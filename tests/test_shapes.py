@@ -433,3 +433,15 @@ def test_reports_and_pictures_show_shapes():
     assert regions.shapes[0].transform is not None
     report = hybridmix.report(model, X, y, cv=2, baselines=False)
     assert f"real: {model.schema_.shapes[1]}" in report.html
+
+
+def test_ranges_are_kept_without_a_transform():
+    generator = np.random.default_rng(0)
+    X = np.column_stack([generator.poisson(0.7, 200), generator.exponential(size=200)])
+    X = X.astype(float)
+    X[generator.random(X.shape) < 0.3] = np.nan
+    density = MixtureDensity(2, covariance_type="full", column_shapes="range").fit(X)
+    assert all(shape.transform is None for shape in density.schema_.shapes.values())
+    for table in (density.impute(X, draw=True, random_state=0), density.sample(500)[0]):
+        assert table.min() >= 0.0
+        np.testing.assert_array_equal(table[:, 0], np.rint(table[:, 0]))

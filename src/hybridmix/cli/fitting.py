@@ -148,17 +148,18 @@ class Options:
 
     def classifier(self) -> Any:
         """Return a classifier, or a search for one."""
-        if self.effort is not None:
-            raise InputError("--effort is for models without --target; use --tune.")
+        if self.tune and self.effort is not None:
+            raise InputError("--tune has no --effort; leave out either of them.")
         given = {
             "objective": self.objective,
             "tradeoff": self.tradeoff,
             "n_components": _number_or_range(self.components),
             "covariance_type": self.covariance,
+            "calibrate": self.calibrate or None,
+            "effort": self.effort,
             "n_jobs": None if self.tune else self.jobs,
         }
         estimator = hybridmix.HybridMixtureClassifier(
-            calibrate=self.calibrate,
             unlabelled=None,
             random_state=self.seed,
             **_without_none(given),

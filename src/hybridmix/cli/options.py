@@ -143,7 +143,8 @@ EscapeFormulas = Annotated[
 Components = Annotated[
     str | None,
     typer.Option(
-        help="Components (per class): a number, or several to choose from: 1,2,4.",
+        help="Components (per class): a number, or several to choose from: 1,2,4. Chosen "
+        "by held-out rows by default.",
         metavar="NUMBERS",
         rich_help_panel=_MODEL,
     ),
@@ -152,16 +153,15 @@ CovarianceType = Annotated[
     str | None,
     _one_of(
         COVARIANCE_TYPES,
-        "Covariance within a component; by default full for classifiers, and chosen by "
-        "held-out rows otherwise.",
+        "Covariance within a component; chosen by held-out rows by default.",
     ),
 ]
 Effort = Annotated[
     str | None,
     typer.Option(
         metavar="fast|balanced|thorough|SECONDS",
-        help="How long to search for components and covariances, without --target; "
-        "balanced by default. With a number of seconds, results depend on the machine.",
+        help="How long to search for what is not given; balanced by default. fast fits "
+        "a single mixture. With a number of seconds, results depend on the machine.",
         rich_help_panel=_MODEL,
     ),
 ]
@@ -171,14 +171,16 @@ ObjectiveName = Annotated[
 Tradeoff = Annotated[
     float | None,
     typer.Option(
-        help="Weight of the discriminative term; 10 by default.", rich_help_panel=_MODEL
+        help="Weight of the discriminative term; chosen by held-out rows by default.",
+        rich_help_panel=_MODEL,
     ),
 ]
 Calibrate = Annotated[
     bool,
     typer.Option(
         "--calibrate",
-        help="Correct the probabilities by cross-validation.",
+        help="Correct the probabilities by cross-validation, also if all options are "
+        "given; a search always does.",
         rich_help_panel=_MODEL,
     ),
 ]
@@ -186,8 +188,8 @@ Tune = Annotated[
     bool,
     typer.Option(
         "--tune",
-        help="Choose components, covariance and tradeoff by cross-validation, except "
-        "those that are given.",
+        help="Choose a single mixture by five-fold cross-validation of the accuracy, "
+        "instead of a committee.",
         rich_help_panel=_MODEL,
     ),
 ]

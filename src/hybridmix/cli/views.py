@@ -17,6 +17,7 @@ from hybridmix._typing import FloatArray
 from hybridmix.cli.columns import ColumnKind
 from hybridmix.cli.models import Model
 from hybridmix.cli.results import WorstRow
+from hybridmix.estimators.chosen import described_members
 
 _SHOWN_COLUMNS = 3
 _SHOWN_CATEGORIES = 6
@@ -186,13 +187,22 @@ def described(model: Model) -> dict[str, Any]:
     else:
         values["components"] = estimator.mixing_
     values["leaderboard"] = list(getattr(estimator, "leaderboard_", []))
+    values["members"] = described_members(estimator)
     return values
 
 
 def inspection(values: dict[str, Any]) -> list[Any]:
     """Show what `described` returns."""
-    parts = [*_heading(values), _known_columns(values["columns"]), _parts(values)]
-    return [*parts, *leaderboard(values["leaderboard"])]
+    parts = [*_heading(values), _known_columns(values["columns"])]
+    if values["members"]:
+        parts.append("Components of the density of the rows:")
+    parts.append(_parts(values))
+    return [*parts, *search_of(values)]
+
+
+def search_of(values: Mapping[str, Any]) -> list[Any]:
+    """Show what a search has tried and what it has made of it; nothing without one."""
+    return [*leaderboard(values["leaderboard"]), *_members(values["members"])]
 
 
 def leaderboard(tried: Sequence[Mapping[str, Any]]) -> list[Any]:
@@ -210,8 +220,26 @@ def leaderboard(tried: Sequence[Mapping[str, Any]]) -> list[Any]:
         )
         for row in shown
     ]
-    header = ("candidate", "score", "± error", "seconds", "chosen")
+    header = ("candidate", "score", "± error", "seconds", "share")
     title = f"{len(tried)} candidates were compared on held-out rows; the best of them:"
+    return [title, grid(header, rows, right=header[1:])]
+
+
+def _members(members: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Show the members of a committee; nothing if there is none."""
+    if not members:
+        return []
+    rows = [
+        (
+            member["candidate"],
+            f"{100 * member['share']:.0f} %",
+            member["components"],
+            f"{member['temperature']:.2f}",
+        )
+        for member in members
+    ]
+    header = ("member", "share", "components", "temperature")
+    title = f"Classes are predicted by a committee of {len(members)}:"
     return [title, grid(header, rows, right=header[1:])]
 
 

@@ -193,7 +193,10 @@ def shape_with(
         low = 1.0 if whole else 0.01 * transform.least
     elif whole and cells.values.min(initial=0.0) >= 0.0:
         low = 0.0
-    return ColumnShape(transform, spikes, whole, low, high)
+    if transform is None:
+        return ColumnShape(None, spikes, whole, low, high)
+    least, most = float(cells.values.min()), float(cells.values.max())
+    return ColumnShape(transform, spikes, whole, low, high, least, most)
 
 
 def spikes_of(cells: Cells) -> tuple[float, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TypeAlias
 
@@ -27,8 +27,8 @@ from hybridmix.data.shape_choice import (
 )
 from hybridmix.data.shapes import ColumnShape, Transform
 
-AUTO, PLAIN = "auto", "plain"
-SHAPE_WORDS = (AUTO, PLAIN, "symmetric", "skewed", "positive", "bounded")
+AUTO, PLAIN, RANGE = "auto", "plain", "range"
+SHAPE_WORDS = (AUTO, PLAIN, RANGE, "symmetric", "skewed", "positive", "bounded")
 Wish: TypeAlias = "str | tuple[float, float] | ColumnShape"
 ShapeOption: TypeAlias = "str | Mapping[int | str, Wish]"
 
@@ -47,7 +47,7 @@ def check_shape_option(option: object) -> None:
     """Refuse shapes that are neither words nor a mapping from columns to shapes."""
     if not isinstance(option, Mapping):
         hint = " It may also be a dictionary from columns to shapes."
-        check_word("column_shapes", option, (AUTO, PLAIN), hint)
+        check_word("column_shapes", option, (AUTO, PLAIN, RANGE), hint)
         return
     for column, wish in option.items():
         if isinstance(wish, ColumnShape) or _are_bounds(wish):
@@ -121,7 +121,8 @@ def _wishes(
     is_wide = len(real) > most
     if is_wide or total < FEWEST:
         return {j: wish for j, wish in sorted(named.items()) if wish not in (AUTO, PLAIN)}
-    return {j: named.get(j, AUTO) for j in real}
+    others = option if isinstance(option, str) else AUTO
+    return {j: named.get(j, others) for j in real}
 
 
 def _check_real(named: Mapping[int, Wish], columns: Columns, real: Sequence[int]) -> None:
@@ -200,6 +201,10 @@ class Sample:
         if wish == PLAIN:
             return ColumnShape()
         cells = self.cells(column)
+        if wish == RANGE:
+            shape = chosen_shape(cells, transforms=False, spikes=False)
+            is_positive = len(cells.values) and cells.values.min() >= 0.0
+            return replace(shape, low=0.0) if is_positive else shape
         if wish == AUTO:
             return chosen_shape(cells, transforms=self.transforms, spikes=spikes)
         found = spikes_of(cells)

@@ -218,6 +218,9 @@ class ColumnShape:
         Whether all values are whole numbers. Fills, draws and samples then are as well.
     low, high : float
         Fills, draws and samples are at least and at most this.
+    least, most : float
+        Means of mapped columns are held between these, the values that the shape was
+        chosen by: the mean of a long tail may lie far beyond all rows.
     """
 
     transform: Transform | None = None
@@ -225,6 +228,8 @@ class ColumnShape:
     whole: bool = False
     low: float = -np.inf
     high: float = np.inf
+    least: float = -np.inf
+    most: float = np.inf
 
     def check_consistent(self) -> None:
         """Raise ValueError unless this is the shape of a column."""
@@ -236,9 +241,10 @@ class ColumnShape:
             require_number("a spike", spike)
         require(len(set(self.spikes)) == len(self.spikes), "spikes are not distinct")
         require_instance("whole", self.whole, bool)
-        for end in (self.low, self.high):
+        for end in (self.low, self.high, self.least, self.most):
             require_instance("the end of a range", end, float)
-        require(self.low < self.high, "the ends of a range are in the wrong order")
+        ordered = self.low < self.high and self.least <= self.most
+        require(ordered, "the ends of a range are in the wrong order")
 
     @property
     def is_plain(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
+from hybridmix.estimators.components import committee_of
 from hybridmix.training.leaderboard import leaderboard
 from hybridmix.training.plan import Automatic
 from hybridmix.training.record import Fitted
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from hybridmix.estimators.labelled import LabelledRows
 
 AUTO = "auto"
+# What the hybrid objective is trained with where nothing chooses.
+USUAL_TRADEOFF = 10.0
 
 
 def automatic_options(estimator: HybridMixtureClassifier) -> Automatic:
@@ -54,3 +57,27 @@ def _member(
     learned = member._learned_attributes(fitted, rows.classes)
     member._publish({**rows.attributes, **learned})
     return member
+
+
+def described_members(estimator: Any) -> list[dict[str, Any]]:
+    """Describe the members of a committee, the largest share first; none without one.
+
+    Every member has its name in the leaderboard ("candidate"), its "share", its number of
+    "components" in all classes, and its "temperature".
+    """
+    committee = committee_of(estimator)
+    if committee is None:
+        return []
+    voting = [row for row in estimator.leaderboard_ if row["share"] > 0.0]
+    voting.sort(key=lambda row: row["share"], reverse=True)
+    return [
+        {
+            "candidate": row["candidate"],
+            "share": share,
+            "components": member.n_components,
+            "temperature": calibration.temperature,
+        }
+        for row, (member, share, calibration) in zip(
+            voting, committee.voters(), strict=True
+        )
+    ]

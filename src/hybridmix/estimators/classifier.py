@@ -14,6 +14,7 @@ from hybridmix._registered import registered
 from hybridmix.data import Dataset, Schema
 from hybridmix.estimators.base import FittedMixture
 from hybridmix.estimators.chosen import (
+    USUAL_TRADEOFF,
     automatic_options,
     is_auto,
     search_attributes,
@@ -41,17 +42,19 @@ from hybridmix.training.record import Fitted
 from hybridmix.training.run import ClassifierOptions
 from hybridmix.training.trials import Part
 
-# What the hybrid objective is trained with where nothing chooses.
-_USUAL_TRADEOFF = 10.0
-
 
 @registered
 @dataclass(eq=False, repr=False, kw_only=True)
 class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
-    r"""A classifier that models each class by a mixture density.
+    r"""A classifier that models each class by mixture densities.
 
-    .. math:: p(x, c) = \pi_c \sum_{k=1}^{K_c} \alpha_{ck}\, p(x \mid c, k), \qquad
-              p(c \mid x) = \frac{p(x, c)}{\sum_{c'} p(x, c')}
+    .. math:: p_m(x, c) = \pi_c \sum_{k=1}^{K_c} \alpha_{ck}\, p(x \mid c, k), \qquad
+              p(c \mid x) = \sum_m s_m\, \frac{p_m(x, c)}{\sum_{c'} p_m(x, c')}
+
+    By default, candidates (covariances, numbers of components, tradeoffs, weights of
+    unlabelled rows) compete on held-out rows, and a committee of at most five of them
+    votes with shares :math:`s_m`. Options that are given are not searched; if none is
+    left to choose, or with ``effort="fast"``, there is a single mixture :math:`p(x, c)`.
 
     Rows with missing features are trained on and classified by the exact marginal of what
     they have; rows without a label are learned from by EM over their classes.
@@ -63,9 +66,10 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
         a discriminative term; the likelihood alone, by EM; the likelihood of the labels
         given the rows; or a margin term alone. All but the likelihood go on from the
         result of EM.
-    tradeoff : float, default=10.0
+    tradeoff : float or "auto", default="auto"
         Weight of the discriminative term in the hybrid objective. 0 is the likelihood;
-        the larger, the more the model serves classification alone.
+        the larger, the more the model serves classification alone. "auto" tries 10 and
+        100; it is 10 with ``effort="fast"`` and if ``init`` is a fitted model.
     margin : float or "auto", default="auto"
         Log margin between the joint densities of the label and of its best rival up to
         which rows count in the discriminative term, for all losses but "log". "auto" is
@@ -81,37 +85,31 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
         or extended Baum-Welch steps that never lower the objective. An object of
         `hybridmix.solvers` has its own number of iterations and, for L-BFGS, curvature.
     n_steps : int, default=50
-        Largest number of iterations of this solver.
+        Largest number of iterations of this solver; "auto" tradeoffs share them.
     validation_fraction : float or None, default=None
-        Share of the labelled rows to hold out; the iterate with the fewest errors on
-        them is kept. None trains on all rows, for all steps. Validation rows can also be
-        passed to `fit`.
+        Share of the labelled rows to hold out. With fixed options, the iterate with the
+        fewest errors on them is kept; in a search, they are what candidates compete on.
+        None trains on all rows, for all steps.
     patience : int, default=10
-        With validation rows: stop after this many iterations without fewer errors.
+        With fixed options and validation rows: stop after this many iterations without
+        fewer errors.
     generalisation_loss : float or None, default=None
-        With validation rows: stop when the error has risen by this share of the lowest
-        error so far (0.1 for ten per cent).
-    calibrate : bool, default=False
+        Likewise: stop when the error has risen by this share of the lowest error so far
+        (0.1 for ten per cent).
+    calibrate : bool or "auto", default="auto"
         Correct the class probabilities by a temperature and a share of equal
-        probabilities, fitted to validation rows or, if there are none, by five-fold
-        cross-validation, which takes five more fits. Labels and densities stay the same.
-    n_components : int, iterable of int or dict, default=1
+        probabilities, fitted to held-out rows: in a search, those of the search, for
+        every member and for the committee. With fixed options it takes five more fits,
+        unless there are validation rows, and "auto" does not do it.
+    n_components : int, iterable of int, dict or "auto", default="auto"
         Components of each class: a number, numbers from which the Bayesian information
-        criterion chooses for each class, or a dictionary from labels to either.
-    covariance_type : {"full", "tied", "diag", "spherical", "subspace"}, default="full"
-        Covariance of the real columns within a component: any; one for all components of
-        all classes; diagonal; one variance for all columns (in the units of the table);
-        any within a subspace that all components share, plus noise, for hundreds of
-        columns and more.
-    n_factors : int, float or "auto", default="auto"
-        Dimension of the subspace: a number, or a share of the variance to explain,
-        between 0 and 1. "auto" keeps all directions of up to 16 columns; otherwise it is
-        the power of two, up to 64, of the highest likelihood on a fifth of the rows.
-        There are always fewer factors than rows. Only for
-        ``covariance_type="subspace"``.
-    noise : {"common", "columns"}, default="common"
-        Variance of the noise around the subspace: one for all columns, or for each what
-        the subspace leaves of its variance.
+        criterion chooses for each class, or a dictionary from labels to either. "auto"
+        tries 1, 4, 16 and 64, as far as the classes have rows for them.
+    covariance_type : {"auto", "full", "tied", "diag", "spherical", "subspace"}, \
+            default="auto"
+        As in `MixtureDensity`; "tied" and "subspace" are common to all classes. "auto"
+        tries "diag", "tied" and "full", and "subspace" instead of "full" for many
+        columns.
     refine_subspace : bool, default=False
         Let the discriminative objective also move the subspace and its noise, not only
         the components. Only for L-BFGS.
@@ -120,90 +118,91 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
         draws "full" and "subspace" covariances to the one within all classes, and the
         others to its diagonal. "auto" is the number of real columns for "full" and
         "tied", that of factors for "subspace", and 1 for the others.
-    variance_floor : float, default=1e-6
-        Smallest variance of a component in any direction, relative to the variances of
-        the columns. L-BFGS holds to it for each column given those before it.
-    smoothing : float, default=1.0
-        Rows added to the count of every category of a component.
     class_prior : {"empirical", "uniform"} or array-like of shape (n_classes,), \
             default="empirical"
         Class probabilities: estimated, equal, or given in the order of the sorted labels.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, by which sample weights of labelled rows are multiplied;
+        "balanced" gives all classes the same total weight.
     unlabelled : object, default=-1
         The mark of unlabelled rows in ``y``, besides None and NaN; None for no other
         mark. Labels that are only -1 and 1 are taken for two classes, with a warning.
     unlabelled_weight : float or "auto", default="auto"
-        What an unlabelled row counts, compared with a labelled one. "auto" is the best on
-        held-out labels, by three folds of EM, among: a weight with which all unlabelled
-        rows together count at most as much as all labelled ones; a tenth of it; and 0.
-    categorical_features : list of int or str, or mask, default=None
-        Categorical columns, besides those of type category, object, string or bool.
-    column_shapes : {"auto", "plain"} or dict, default="auto"
-        Shapes of the real columns: chosen by likelihood among symmetric, skewed,
-        positive and bounded ones, with values that repeat (spikes) as categories; all as
-        they are; or a dictionary from columns to "auto", "plain", "symmetric", "skewed",
-        "positive", "bounded", a pair of bounds or a `ColumnShape`. Columns that it does
-        not name are "auto". `schema_.shapes` shows the result.
+        What an unlabelled row counts, compared with a labelled one. In a search, "auto"
+        tries 0 and 0.1. With fixed options it is the best on held-out labels, by three
+        folds of EM, among: a weight with which all unlabelled rows together count at
+        most as much as all labelled ones; a tenth of it; and 0.
+    effort : {"fast", "balanced", "thorough"} or float, default="balanced"
+        How much to spend on what is "auto". "fast" does not search: it fits one
+        structure that suits the number of columns, with one component per class, and
+        calibrates it. "thorough" tries more numbers of components. A number of seconds
+        ends a thorough search after about this time: the result then depends on the
+        machine.
+    cv : int, splitter, iterable of splits or None, default=None
+        Folds of the labelled rows that candidates compete on. None is three folds for up
+        to 1,000 labelled rows, and otherwise one split; both train on at most 6,000
+        rows.
     init : {"kmeans", "k-means++"}, HybridMixtureClassifier or \
             HybridMixtureClassifierCV, default="kmeans"
-        Where EM begins: k-means within each class, k-means++ centres, or a fitted model.
-        The discriminative objectives go on from a fitted model without EM. Its numbers
-        of components and its subspace are kept.
-    n_init : int, default=1
-        Number of starts for each class; the best result is kept.
-    max_iter : int, default=300
-        Largest number of EM iterations per start; each is a pass over the rows.
-    tol : float, default=1e-4
-        EM stops when a plain step raises the mean log-likelihood per row by less.
-    n_jobs : int or None, default=None
-        Threads. None uses as many as BLAS may; the result does not depend on it.
-    random_state : int, RandomState or None, default=None
-        Seed of the starts and of `sample`.
-    verbose : int, default=0
-        Print progress if positive.
+        Where EM begins: k-means within each class, k-means++ centres, or a fitted model,
+        such as one of ``members_``; not a committee. The discriminative objectives go on
+        from a fitted model without EM or search. Its numbers of components and its
+        subspace are kept.
+    n_init, max_iter, tol, n_factors, noise, variance_floor, smoothing, \
+    categorical_features, column_shapes, n_jobs, random_state, verbose
+        As in `MixtureDensity`; starts are those of each class. L-BFGS holds to the
+        floor for each column given those before it.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         The labels.
-    class_prior_ : ndarray of shape (n_classes,)
-        Class probabilities.
+    leaderboard_ : list of dict
+        What the search has tried, best first: "candidate", "score" (mean held-out log
+        probability of the label), its "standard_error", "seconds", and "share" in the
+        committee. Absent without a search.
+    members_ : list of HybridMixtureClassifier
+        The fitted members, by descending share, with explicit options. Only for a
+        committee.
+    committee_ : Committee
+        Their models, shares and calibrations. Only for a committee.
+    class_prior_, mixing_ : ndarray of shape (n_classes,), (n_all_components,)
+        Class probabilities, and proportions of the components within their class. These
+        and all attributes below, up to ``trace_``, are those of ``model_``: for a
+        committee, this is the EM fit of the best held-out density, which gives
+        densities, fills, typicality and sampled rows, while the committee gives classes.
     n_components_ : ndarray of shape (n_classes,)
         Number of components of each class.
     component_classes_ : ndarray of shape (n_all_components,)
         Position in ``classes_`` of the class of each component.
-    mixing_ : ndarray of shape (n_all_components,)
-        Proportions of the components within their class.
     means_, covariances_, loading_, noise_variances_, category_probabilities_, \
     categories_, spike_probabilities_
         As in `MixtureDensity`, for all components of all classes.
     bic_ : list of dict
         For each class: the criterion for each number of components that was tried;
         empty if ``init`` is a fitted model.
-    converged_ : bool
-        Whether the last solver met its tolerance, or was stopped by validation rows,
-        before its largest number of iterations.
-    interrupted_ : bool
-        Whether the user ended training (Ctrl-C) before it was done.
-    n_iter_ : int
-        Iterations of the last solver; with EM class by class, the most of any class.
-    trace_ : ndarray
-        Mean objective of the rows along these iterations, with the log density of the
-        priors; empty when EM went class by class.
-    history_ : dict of str to ndarray
-        What changed along these iterations, from the start: "value", which is `trace_`;
-        the means over the rows of "likelihood" and "margin" or "conditional", as far as
-        they are maximised; "training_error" and "validation_error".
     unlabelled_weight_ : float
         What an unlabelled row counted.
-    temperature_ : float
-        What log densities are divided by to get class probabilities; 1 unless calibrated.
-    uniform_share_ : float
-        Share of the class probabilities that is the same for all classes; 0 unless
-        calibrated.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of str
-        Column names, if the table has them.
+    n_iter_ : int
+        Iterations of the last solver; with EM class by class, the most of any class.
+    history_ : dict of str to ndarray
+        What changed along these iterations, from the start: "value"; the means over the
+        rows of "likelihood" and "margin" or "conditional", as far as they are maximised;
+        "training_error" and "validation_error".
+    trace_ : ndarray
+        The "value": mean objective of the rows, with the log density of the priors;
+        empty when EM went class by class.
+    converged_ : bool
+        Whether the last solver (of every member, for a committee) met its tolerance, or
+        was stopped by validation rows, before its largest number of iterations.
+    interrupted_ : bool
+        Whether the user ended training (Ctrl-C) before it was done.
+    temperature_, uniform_share_ : float
+        Calibration of the class probabilities, of the committee's if there is one: what
+        their logarithms are divided by, and the share that is the same for all classes.
+        1 and 0 unless calibrated.
+    n_features_in_, feature_names_in_
+        As in `MixtureDensity`.
 
     Examples
     --------
@@ -249,7 +248,7 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
         y_val: Any = None,
         sample_weight_val: Any = None,
     ) -> Self:
-        """Fit a mixture to each class.
+        """Fit a committee of mixtures, or one mixture to each class if options are given.
 
         Parameters
         ----------
@@ -259,9 +258,12 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
             Labels of any kind; see ``unlabelled`` for rows without one.
         sample_weight : array-like of shape (n,), default=None
             A row of weight two counts like two rows.
+        groups : array-like of shape (n,), default=None
+            Groups of rows that the splitter ``cv`` keeps together.
         X_val, y_val, sample_weight_val : array-like, default=None
-            Validation rows, their labels and weights, for the discriminative objectives:
-            the iterate with the fewest errors on them is kept.
+            Validation rows, their labels and weights. In a search, they decide the
+            choice, instead of folds, and all training rows are trained on. With fixed
+            options, the iterate with the fewest errors on them is kept.
 
         Returns
         -------
@@ -368,7 +370,7 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
     def _discrimination(self) -> Discrimination:
         return Discrimination(
             self.objective,
-            _USUAL_TRADEOFF if is_auto(self.tradeoff) else cast(float, self.tradeoff),
+            USUAL_TRADEOFF if is_auto(self.tradeoff) else cast(float, self.tradeoff),
             self.margin,
             self.loss,
             self.solver,

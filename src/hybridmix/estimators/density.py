@@ -65,12 +65,14 @@ class MixtureDensity(DensityMixin, DensityEstimator):
         Rows added to the count of every category of a component.
     categorical_features : list of int or str, or mask, default=None
         Categorical columns, besides those of type category, object, string or bool.
-    column_shapes : {"auto", "plain"} or dict, default="auto"
+    column_shapes : {"auto", "range", "plain"} or dict, default="auto"
         Shapes of the real columns: chosen by likelihood among symmetric, skewed,
         positive and bounded ones, with values that repeat (spikes) as categories; all as
-        they are; or a dictionary from columns to "auto", "plain", "symmetric", "skewed",
-        "positive", "bounded", a pair of bounds or a `ColumnShape`. Columns that it does
-        not name are "auto". `schema_.shapes` shows the result.
+        they are, but without negative fills and samples where no value is negative, and
+        with whole ones where all are whole; all as they are; or a dictionary from columns
+        to these words, "symmetric", "skewed", "positive", "bounded", a pair of bounds or
+        a `ColumnShape`. Columns that it does not name are "auto". `schema_.shapes` shows
+        the result.
     init : {"kmeans", "k-means++"}, ndarray of shape (n_components, n_features) or \
             MixtureDensity, default="kmeans"
         Where EM begins: k-means, k-means++ centres, given centres, or a fitted model.

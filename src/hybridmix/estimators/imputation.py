@@ -69,7 +69,8 @@ def _shaped_means(
             centre, scale = schema.centre[place], schema.scale[place]
             mean, _ = shape.moments(own.means * scale + centre, own.deviations * scale)
             means[place] = np.full(len(hole), np.nan)
-            means[place][hole] = (own.weights * mean).sum(axis=0)
+            mean = (own.weights * mean).sum(axis=0)
+            means[place][hole] = np.clip(mean, shape.least, shape.most)
     return means
 
 

@@ -11,8 +11,10 @@ from hybridmix._estimates import Estimate
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import UNLABELLED
 from hybridmix.estimators import HybridMixtureClassifierCV
+from hybridmix.estimators.chosen import AUTO, USUAL_TRADEOFF
 from hybridmix.metrics import classification_scores
 from hybridmix.tasks.base import FEWEST_ROWS, Cases, Entrant, Metric, Task
+from hybridmix.training.covariances import covariance_type_of
 
 
 class Classify(Task):
@@ -70,7 +72,8 @@ class Classify(Task):
             return "The model has fixed class probabilities, but a class has no row here."
         largest = int(counts.max())
         kept = largest - -(-largest // min(cases.n_folds, largest))
-        has_too_few = model.calibrate and kept < 2
+        calibrates = model.calibrate is True or hasattr(model, "leaderboard_")
+        has_too_few = calibrates and kept < 2
         if has_too_few or (model.validation_fraction or 1.0) * kept < 1.0:
             return (
                 "The classes have too few labelled rows to hold out a fold and also, "
@@ -80,7 +83,11 @@ class Classify(Task):
         return None
 
     def fresh_model(self, cases: Cases) -> Any:
-        """Return an unfitted classifier with the options of the one that was given."""
+        """Return an unfitted classifier with the options of the one that was given.
+
+        What that one has chosen by itself, this one chooses anew: the choice is part of
+        what is judged.
+        """
         from sklearn.base import clone
 
         model = cases.model
@@ -92,6 +99,11 @@ class Classify(Task):
             numbers = map(int, model.n_components_)
             components = dict(zip(model.classes_.tolist(), numbers, strict=True))
             fresh.set_params(init="kmeans", n_components=components)
+            # Training from a model does not search either.
+            if model.covariance_type == AUTO:
+                fresh.set_params(covariance_type=covariance_type_of(model.model_.family))
+            if model.tradeoff == AUTO:
+                fresh.set_params(tradeoff=USUAL_TRADEOFF)
         if model.random_state is None:
             fresh.set_params(random_state=cases.seed)
         return fresh

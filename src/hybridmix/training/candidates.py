@@ -163,7 +163,6 @@ def candidate_chains(
             most = size.most_components(kind)
             wanted = [k for k in wanted if k <= most]
         kept = [k for k in wanted if size.cost(kind, k) <= limit]
-        kept = kept if choice.covariance_type else kept or wanted[:1]
         says_prior = one.covariance_prior != structure.covariance_prior
         chains.append([Candidate(one, k, says_prior, size.n_real > 0) for k in kept])
     return [chain for chain in chains if chain]

@@ -11,15 +11,21 @@ from hybridmix._parallel import Workers
 from hybridmix._typing import FloatArray
 from hybridmix.data import Dataset, Schema
 from hybridmix.models.calibration import Calibration
-from hybridmix.models.committee import Committee
 from hybridmix.progress import announce
 from hybridmix.training.budget import Budget
 from hybridmix.training.classifier import fit_classifier, held_out
 from hybridmix.training.leaderboard import simplest_within_noise
 from hybridmix.training.memory import check_memory
-from hybridmix.training.plan import Automatic, TableSize, candidates
+from hybridmix.training.plan import (
+    Automatic,
+    Candidate,
+    TableSize,
+    candidates,
+    larger_candidate,
+)
 from hybridmix.training.record import INTERRUPTED, Fitted, bic_in_units, history_in_units
 from hybridmix.training.run import ClassifierOptions, Outcome, finished
+from hybridmix.training.selftraining import self_training, voting, with_pseudo_labels
 from hybridmix.training.trials import Entry, Part, Score, Search
 from hybridmix.training.votes import HeldOut, fitted_shares
 
@@ -97,31 +103,22 @@ def fit_committee(
     for candidate in plan:
         fewest = sum(map(min, candidate.options.n_components))
         check_memory(candidate.options.structure, len(schema.real), fewest)
-    search = Search(
-        parts,
-        schema,
-        options.base.calibrate,
-        options.init,
-        generator,
-        pool,
-        names,
-    )
+    calibrate = options.base.calibrate
+    search = Search(parts, schema, calibrate, options.init, generator, pool, names)
     scores, interrupted = search.scores(plan, budget)
     held = search.held()
     voters = [score for score in scores if score.entry.station] or scores
-    log_scores = np.stack([score.log_scores for score in voters])
     n_members = _MOST_MEMBERS if budget.searches else 1
-    chosen, _ = fitted_shares(log_scores, held.weights, n_members)
-    members = _affordable([voters[number] for number in chosen], dataset.n_rows)
-    log_scores = np.stack([score.log_scores for score in members])
-    _, shares = fitted_shares(log_scores, held.weights, len(members))
+    members, shares = _chosen(voters, held, n_members, dataset.n_rows)
     if budget.searches:
-        density = _best_density(scores, held)
-        records, interrupted = _refitted(
-            search, dataset, [*members, density], interrupted
-        )
+        density = _best_density(scores, held, options.base.unlabelled_weight)
+        entries = [*members, density]
+        records, interrupted = _refitted(search, dataset, entries, interrupted)
         fitted = _committee(records, members, shares, density)
         fitted = replace(fitted, calibration=_calibration(search, members, shares))
+        larger = larger_candidate(options.base, options.automatic, size)
+        if larger is not None and not interrupted:
+            fitted = _self_trained(fitted, search, larger, members, shares, dataset)
     else:
         records, interrupted = _refitted(search, dataset, members, interrupted)
         fitted = records[members[0].entry]
@@ -131,7 +128,51 @@ def fit_committee(
         for score in voters
     ]
     messages = (INTERRUPTED,) if interrupted else ()
-    return replace(fitted, trials=tuple(trials), messages=messages)
+    return replace(fitted, trials=(*trials, *fitted.trials), messages=messages)
+
+
+def _chosen(
+    voters: Sequence[Score], held: HeldOut, most: int, n_rows: int
+) -> tuple[list[Score], FloatArray]:
+    """Return the members of the committee, as far as affordable, and their shares."""
+    log_scores = np.stack([score.log_scores for score in voters])
+    order, _ = fitted_shares(log_scores, held.weights, most)
+    members = _affordable([voters[number] for number in order], n_rows)
+    log_scores = np.stack([score.log_scores for score in members])
+    order, shares = fitted_shares(log_scores, held.weights, len(members))
+    return [members[number] for number in order], shares
+
+
+def _self_trained(
+    fitted: Fitted,
+    search: Search,
+    larger: Candidate,
+    members: Sequence[Score],
+    shares: FloatArray,
+    dataset: Dataset,
+) -> Fitted:
+    """Let a larger model learn from pseudo-labels, if held-out labels speak for it.
+
+    It joins the committee; an interrupt leaves the committee as it was.
+    """
+    try:
+        found = self_training(search, larger, members, shares)
+        if found is None or fitted.committee is None:
+            return fitted
+        announce("pseudo-labels", 0, 1, found.score.entry.name)
+        rows = with_pseudo_labels(dataset, fitted.committee, search.pool)
+        outcome = found.search.continued(found.score.entry, rows)
+        finished(outcome)
+    except KeyboardInterrupt:
+        return fitted
+    record = _record(search, rows, found.score, outcome)
+    records = (record, *fitted.members)
+    everyone = [found.score, *members]
+    both = np.concatenate([[found.share], (1.0 - found.share) * shares])
+    committee = voting([own.model for own in records], everyone, both)
+    trial = found.score.trial(found.search.held(), found.share)
+    trial = replace(trial, candidate=f"{trial.candidate}, pseudo-labels")
+    return replace(fitted, committee=committee, members=records, trials=(trial,))
 
 
 def _parts(
@@ -175,11 +216,22 @@ def _single(
     return fit_classifier(chosen, dataset, None, schema, init, generator, pool, names)
 
 
-def _best_density(scores: Sequence[Score], held: HeldOut) -> Score:
-    """Return the simplest structure whose likelihood on held-out rows is the highest."""
+def _best_density(
+    scores: Sequence[Score], held: HeldOut, unlabelled_weight: float | str
+) -> Score:
+    """Return the simplest structure whose likelihood on held-out rows is the highest.
+
+    A density learns from rows without a label as it does from others.
+    """
     fitted = [score for score in scores if score.entry.station == 0]
     densities = [score.log_densities for score in fitted]
-    return fitted[simplest_within_noise(densities, held.weights)]
+    best = fitted[simplest_within_noise(densities, held.weights)]
+    if not isinstance(unlabelled_weight, str):
+        return best
+    candidate = best.entry.candidate
+    options = replace(candidate.options, unlabelled_weight=1.0)
+    entry = replace(best.entry, candidate=replace(candidate, options=options))
+    return replace(best, entry=entry)
 
 
 def _affordable(scores: Sequence[Score], n_rows: int) -> list[Score]:
@@ -243,13 +295,7 @@ def _committee(
     """Put fitted members and the density together."""
     base = records[density.entry]
     fitted = [records[score.entry] for score in members]
-    calibrations = [score.calibration for score in members]
-    committee = Committee(
-        tuple(record.model for record in fitted),
-        shares,
-        np.array([calibration.temperature for calibration in calibrations]),
-        np.array([calibration.uniform_share for calibration in calibrations]),
-    )
+    committee = voting([record.model for record in fitted], members, shares)
     converged = all(record.converged for record in (base, *fitted))
     return replace(base, converged=converged, committee=committee, members=tuple(fitted))
 

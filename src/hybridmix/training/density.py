@@ -33,6 +33,9 @@ from hybridmix.training.record import (
 )
 from hybridmix.training.selection import Search, choose
 
+# Most iterations of EM on more rows than this are spent on what a sample shows as well.
+_LARGE, _SAMPLE = 50_000, 20_000
+
 
 @dataclass(frozen=True)
 class DensityOptions:
@@ -96,6 +99,8 @@ def fit_density(
         return _fit_fixed(options, dataset, schema, init, generator, pool)
     if not options.choice.is_free:
         return _fit_fixed(options, dataset, schema, init, generator, pool)
+    if not options.choice.covariance_type:
+        check_memory(options.structure, len(schema.real), min(options.n_components))
     search = Search(
         options.choice,
         options.structure,
@@ -113,9 +118,35 @@ def fit_density(
         estimation=estimation,
         n_components=[chosen.candidate.n_components],
     )
+    start: str | FloatArray | Mixture = init
+    if chosen.trials and not chosen.interrupted and dataset.n_rows > _LARGE:
+        start = _sample_fit(options, dataset, schema, init, generator, pool)
     return _fit_fixed(
-        options, dataset, schema, init, generator, pool, chosen.trials, chosen.interrupted
+        options,
+        dataset,
+        schema,
+        start,
+        generator,
+        pool,
+        chosen.trials,
+        chosen.interrupted,
     )
+
+
+def _sample_fit(
+    options: DensityOptions,
+    dataset: Dataset,
+    schema: Schema,
+    init: str | FloatArray,
+    generator: np.random.Generator,
+    pool: Workers,
+) -> Mixture:
+    """Fit a mixture to a part of the rows, for a fit to all of them to go on from."""
+    index = np.sort(generator.choice(dataset.n_rows, _SAMPLE, replace=False))
+    fitted = _fit_fixed(options, dataset.take(index), schema, init, generator, pool)
+    if fitted.interrupted:
+        raise KeyboardInterrupt
+    return fitted.model
 
 
 def _check_number(options: DensityOptions, dataset: Dataset) -> None:

@@ -24,6 +24,8 @@ TRADEOFFS = (10.0, 100.0)
 # What unlabelled rows may count, compared with labelled ones.
 _WEIGHTS = (0.0, 0.1)
 _FAST_TRADEOFF = 10.0
+# Components and tradeoff of what learns from pseudo-labels.
+_LARGER, _LARGER_TRADEOFF = 4, 1.0
 
 
 @dataclass(frozen=True)
@@ -192,6 +194,24 @@ def candidates(
     return list(found.values())
 
 
+def larger_candidate(
+    options: ClassifierOptions, automatic: Automatic, size: TableSize
+) -> Candidate | None:
+    """Return what learns from pseudo-labels; None if the user has fixed the structure."""
+    chosen = automatic.covariance_type and automatic.n_components and automatic.tradeoff
+    if not chosen or not isinstance(options.unlabelled_weight, str):
+        return None
+    _, several = _types(size)
+    discrimination = replace(options.discrimination, tradeoff=_LARGER_TRADEOFF)
+    changed = replace(
+        options,
+        structure=replace(options.structure, covariance_type=several),
+        n_components=[[_LARGER]] * len(options.n_components),
+        unlabelled_weight=1.0,
+    )
+    return Candidate(changed, (discrimination,))
+
+
 def _weights(given: float | str, size: TableSize) -> tuple[float, ...]:
     """Return what unlabelled rows may count; if there are none, it does not matter."""
     if not size.has_unlabelled:
@@ -214,14 +234,18 @@ def _stations(
         yield replace(given, tradeoff=tradeoff, n_steps=n_steps)
 
 
+def _types(size: TableSize) -> tuple[str, str]:
+    """Return the types of covariances for one component per class, and for several."""
+    if size.n_real == 0:
+        return "diag", "diag"
+    single = "subspace" if size.n_real > _WIDE else "full"
+    limit = _MANY_WITH_HOLES if size.has_holes else _WIDE
+    return single, "subspace" if size.n_real > limit else "full"
+
+
 def _structures(size: TableSize, budget: Budget) -> Iterator[tuple[str, int]]:
     """Yield types of covariances with numbers of components, the simplest first."""
-    single = several = "full"
-    if size.n_real == 0:
-        single = several = "diag"
-    elif size.n_real > (_MANY_WITH_HOLES if size.has_holes else _WIDE):
-        several = "subspace"
-        single = "subspace" if size.n_real > _WIDE else "full"
+    single, several = _types(size)
     if not budget.searches:
         yield single, 1
         return

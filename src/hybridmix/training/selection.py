@@ -149,7 +149,7 @@ def choose(
         return Chosen(fixed)
     chains = candidate_chains(*args, is_thorough)
     if sum(map(len, chains)) < 2 or n_distinct < 2:
-        return Chosen(chains[0][0] if chains else fixed)
+        return Chosen(chains[0][0] if chains else _too_costly(search.choice, fixed))
     holdout = Holdout.deal(
         sample, *_folding(n_distinct, is_thorough), np.random.default_rng([seed, 1])
     )
@@ -163,6 +163,11 @@ def choose(
     whole = replace(size, n_rows=dataset.n_rows)
     is_cheap = whole.is_cheap(kind, chosen.candidate.n_components)
     return replace(chosen, n_starts=_N_STARTS if is_cheap and not interrupted else 1)
+
+
+def _too_costly(choice: Choice, fixed: Candidate) -> Candidate:
+    """Return what to fit where comparing candidates would take too long."""
+    return replace(fixed, n_components=1) if choice.n_components else fixed
 
 
 def _sampled(dataset: Dataset, most: int, seed: int) -> Dataset:

@@ -197,7 +197,7 @@ class Search:
                 break
             began = time.perf_counter()
             try:
-                entries = self._tried(candidate, found)
+                entries = self.tried(candidate, found)
             except KeyboardInterrupt:
                 if not found:
                     raise
@@ -208,7 +208,7 @@ class Search:
             announce("search", number + 1, len(plan), candidate.name())
         return found, False
 
-    def _tried(self, candidate: Candidate, before: list[Score]) -> list[Entry]:
+    def tried(self, candidate: Candidate, before: Sequence[Score] = ()) -> list[Entry]:
         """Train a candidate on all parts; return nothing if it is hopeless."""
         entries = [Entry(candidate, k) for k in range(len(candidate.stations) + 1)]
         for number, (rest, held) in enumerate(self.parts):
@@ -229,7 +229,7 @@ class Search:
                 return []
         return entries
 
-    def _are_hopeless(self, entries: list[Entry], before: list[Score]) -> bool:
+    def _are_hopeless(self, entries: list[Entry], before: Sequence[Score]) -> bool:
         """Return whether all entries trail the best one of before on the first part."""
         if not before or len(self.parts) == 1:
             return False

@@ -18,6 +18,7 @@ from hybridmix.cli.models import Model
 from hybridmix.cli.tables import open_table
 from hybridmix.cli.workflow import split
 from hybridmix.cli.writing import check_output
+from hybridmix.estimators.chosen import described_members
 
 
 def fit(
@@ -119,9 +120,9 @@ def _sum_up(
         "seconds": round(seconds, 3),
         "columns": columns,
     }
-    tried = list(getattr(estimator, "leaderboard_", []))
-    values["leaderboard"] = tried
-    for part in views.leaderboard(tried):
+    values["leaderboard"] = list(getattr(estimator, "leaderboard_", []))
+    values["members"] = described_members(estimator)
+    for part in views.search_of(values):
         (console.note if isinstance(part, str) else console.note_table)(part)
     if training.labels is None:
         console.note("No --target: fitted a density, which has no classes.")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridmix._typing import BoolArray, FloatArray, IntArray
-from hybridmix.estimators.components import Marginal
+from hybridmix.estimators.components import Marginal, committee_of
 from hybridmix.reporting.charts import shortened
 from hybridmix.reporting.findings import Findings
 from hybridmix.reporting.markup import (
@@ -38,6 +38,15 @@ def components_section(findings: Findings) -> str:
     assigned = subject.model._best_component(part)
     shown = _largest(subject)
     parts = [_size_table(subject, shown, assigned), _profile_table(subject, shown)]
+    if committee_of(subject.model) is not None:
+        parts.insert(
+            0,
+            paragraph(
+                "These are the components of the density, which gives densities, filled "
+                "cells and typicality. Classes are predicted by the committee, whose "
+                "members have other components: see the section on training."
+            ),
+        )
     n_components = subject.model.model_.n_components
     if len(shown) < n_components:
         parts.append(

@@ -6,6 +6,7 @@ import numpy as np
 
 from hybridmix.data.columns import read_columns
 from hybridmix.data.holes import punch_holes
+from hybridmix.estimators.components import committee_of
 from hybridmix.reporting.charts import histogram
 from hybridmix.reporting.findings import Findings
 from hybridmix.reporting.markup import (
@@ -50,7 +51,8 @@ def density_section(findings: Findings) -> str:
         heading("The most unusual rows"),
         _unusual_table(subject),
     ]
-    if getattr(subject.model, "objective", None) in _WITHOUT_LIKELIHOOD:
+    is_em = committee_of(subject.model) is not None
+    if not is_em and getattr(subject.model, "objective", None) in _WITHOUT_LIKELIHOOD:
         parts.insert(
             0,
             note(

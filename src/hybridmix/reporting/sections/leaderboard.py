@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hybridmix.estimators.chosen import described_members
 from hybridmix.reporting.markup import count, fixed, heading, percent, table
 
 _MOST_SHOWN = 20
@@ -30,8 +31,46 @@ def leaderboard_part(model: Any) -> str:
     ]
     caption = (
         f"{count(len(tried), 'candidate')}, compared on held-out rows; the score is the "
-        "mean per row with its standard error, and higher is better. The simplest one "
-        "whose lead over it is no more than noise is kept"
+        f"mean {_what(model)} per row with its standard error, and higher is better. "
+        f"{_rule(model)}"
     )
     header = ("candidate", "score", "seconds", "part in the model")
     return heading("Candidates that were tried") + table(caption, header, rows)
+
+
+def _what(model: Any) -> str:
+    return "log probability of the label" if hasattr(model, "classes_") else "log density"
+
+
+def _rule(model: Any) -> str:
+    """Say how candidates became the model."""
+    if described_members(model):
+        return (
+            "The shares are those with which the votes predict the held-out labels best"
+        )
+    if hasattr(model, "classes_"):
+        return "Nothing else was tried"
+    return "The simplest one that is behind the best by no more than noise is kept"
+
+
+def members_part(model: Any) -> str:
+    """Show who votes on the class; nothing, if a single mixture decides."""
+    members = described_members(model)
+    if not members:
+        return ""
+    rows = [
+        (
+            member["candidate"],
+            percent(member["share"]),
+            str(member["components"]),
+            fixed(member["temperature"], 2),
+        )
+        for member in members
+    ]
+    caption = (
+        "The committee: the class probabilities of a row are the mean of those of the "
+        "members, weighted by their shares. A temperature above 1 means that a member "
+        "was too sure of itself on held-out rows, and is corrected for it"
+    )
+    header = ("member", "share", "components", "temperature")
+    return heading("Members of the committee") + table(caption, header, rows)

@@ -122,6 +122,13 @@ def _exceptions(subject: Subject, trial: Trial) -> list[str]:
         ),
         "The settings were chosen by a search that saw all rows, so the figures are a "
         "little too good.": subject.given is not subject.model,
+        "In each fold, the choice of the model was repeated without the rows held out.": (
+            subject.has_classes and hasattr(subject.model, "leaderboard_")
+        ),
+        "The folds keep the structure that was chosen from all rows, so the figures are "
+        "a little too good.": (
+            not subject.has_classes and bool(getattr(subject.model, "leaderboard_", []))
+        ),
         "Training went on from another model, which has seen all rows; in the folds it "
         "starts from k-means instead.": hasattr(subject.model.init, "fit"),
     }

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from hybridmix.data.fingerprint import Origin
+from hybridmix.estimators.components import committee_of
 from hybridmix.reporting.findings import Findings
 from hybridmix.reporting.markup import (
     code,
@@ -25,6 +26,7 @@ from hybridmix.reporting.wording import (
     short_name,
 )
 from hybridmix.tasks.trials import Trial
+from hybridmix.training.covariances import covariance_type_of
 
 
 def summary_section(findings: Findings) -> str:
@@ -53,10 +55,18 @@ def _model_sentence(subject: Subject) -> str:
     if subject.has_classes:
         parts.append(f"for {count(len(subject.class_names), 'class', 'classes')}")
     if subject.schema.real:
-        covariance_type = getattr(model, "covariance_type_", model.covariance_type)
+        covariance_type = covariance_type_of(model.model_.family) or model.covariance_type
         parts.append(f"with covariances of type {covariance_type}")
     size = count(model.model_.n_parameters, "free parameter")
-    return f"{name} {model.purpose}. This one has {' '.join(parts)}, and {size} in all."
+    committee = committee_of(model)
+    if committee is None:
+        has = f"This one has {' '.join(parts)}, and {size} in all."
+        return f"{name} {model.purpose}. {has}"
+    return (
+        f"{name} {model.purpose}. This one is a committee of "
+        f"{count(len(committee.members), 'mixture')}, which votes on the class, and a "
+        f"density of the rows, which has {' '.join(parts)}, and {size}."
+    )
 
 
 def _figures(findings: Findings) -> list[tuple[str, str]]:

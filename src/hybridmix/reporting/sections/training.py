@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from hybridmix._typing import FloatArray
+from hybridmix.estimators.components import committee_of
 from hybridmix.reporting.charts import MAX_SERIES, Series, line_chart
 from hybridmix.reporting.findings import Findings
 from hybridmix.reporting.markup import (
@@ -20,7 +21,7 @@ from hybridmix.reporting.markup import (
     paragraph,
     table,
 )
-from hybridmix.reporting.sections.leaderboard import leaderboard_part
+from hybridmix.reporting.sections.leaderboard import leaderboard_part, members_part
 from hybridmix.reporting.subject import Subject
 
 _TERMS = ("likelihood", "margin", "conditional")
@@ -46,7 +47,9 @@ def training_section(findings: Findings) -> str:
     criteria = _criteria(subject)
     if criteria:
         parts.append(figures([_criterion_figure(criteria)]))
-    parts.append(leaderboard_part(subject.model))
+    if committee_of(subject.model) is not None:
+        parts.insert(0, note("The traces are those of the density, not of the members."))
+    parts += [members_part(subject.model), leaderboard_part(subject.model)]
     if subject.given is not subject.model:
         parts += [heading("Settings that were searched"), _settings_table(subject)]
     return "".join(parts)
