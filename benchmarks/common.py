@@ -165,21 +165,40 @@ def print_table(rows: Sequence[Row]) -> None:
 
 
 def write_table(
-    name: str, rows: Sequence[Row], options: Options, packages: Iterable[str] = ()
+    name: str,
+    rows: Sequence[Row],
+    options: Options,
+    packages: Iterable[str] = (),
+    silent: bool = False,
 ) -> None:
-    """Keep a table as ``NAME.csv``, under lines of comment that begin with #."""
+    """Keep a table as ``NAME.csv``, under lines of comment that begin with #.
+
+    The file is whole at any time, even if the script is stopped.
+    """
     if options.results is None or not rows:
         return
     options.results.mkdir(parents=True, exist_ok=True)
     names = list(dict.fromkeys(column for row in rows for column in row))
     path = options.results / f"{name}.csv"
-    with path.open("w", newline="") as file:
+    unfinished = path.with_suffix(".part")
+    with unfinished.open("w", newline="") as file:
         for line in header(packages):
             file.write(f"# {line}\n")
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(names)
         writer.writerows([shown(row.get(column)) for column in names] for row in rows)
-    print(f"Written: {path.name} ({len(rows)} rows)\n", flush=True)
+    unfinished.replace(path)
+    if not silent:
+        print(f"Written: {path.name} ({len(rows)} rows)\n", flush=True)
+
+
+def read_table(name: str, options: Options) -> list[Row]:
+    """Return the rows of ``NAME.csv`` as text; none if it is not there."""
+    path = None if options.results is None else options.results / f"{name}.csv"
+    if path is None or not path.is_file():
+        return []
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return list(csv.DictReader(line for line in lines if not line.startswith("#")))
 
 
 # Data and rivals ------------------------------------------------------------------
@@ -343,9 +362,9 @@ def _serve(pipe: Any, set_up: Callable[..., Measure], arguments: dict[str, Any])
                 pipe.send(("answer", (0.0, False)))
             else:
                 assert measure is not None
-                before = _busy_seconds()
+                before = busy_seconds()
                 value = measure()
-                pipe.send(("answer", (value, _was_disturbed(before, _busy_seconds()))))
+                pipe.send(("answer", (value, was_disturbed(before, busy_seconds()))))
         except BrokenPipeError:
             return
         except Exception as error:
@@ -354,7 +373,7 @@ def _serve(pipe: Any, set_up: Callable[..., Measure], arguments: dict[str, Any])
             pipe.send(("error", short(error)))
 
 
-def _busy_seconds() -> tuple[float, float, float] | None:
+def busy_seconds() -> tuple[float, float, float] | None:
     """Return seconds of work of this process and of all, and the time, if known."""
     try:
         fields = Path("/proc/stat").read_text().splitlines()[0].split()[1:9]
@@ -371,7 +390,7 @@ def _busy_seconds() -> tuple[float, float, float] | None:
     )
 
 
-def _was_disturbed(
+def was_disturbed(
     before: tuple[float, float, float] | None, after: tuple[float, float, float] | None
 ) -> bool:
     """Tell whether others worked for more than a small part of the time.
@@ -389,9 +408,9 @@ def wait_for_quiet(longest: float) -> float:
     """Wait until other processes rest; return how long that took."""
     start = time.perf_counter()
     while time.perf_counter() - start < longest:
-        before = _busy_seconds()
+        before = busy_seconds()
         time.sleep(0.5)
-        if not _was_disturbed(before, _busy_seconds()):
+        if not was_disturbed(before, busy_seconds()):
             break
     return time.perf_counter() - start
 

@@ -22,6 +22,7 @@ SCRIPTS = [
     "imputation",
     "outliers",
     "defaults",
+    "targets",
     "roth",
     "roth_time",
     "roth_curves",
@@ -57,10 +58,14 @@ DATA_FILES = [
     "phoneme_esl.npz",
     "ailerons.npz",
     "usps_11000.npz",
+    "usps_7291.npz",
+    "adult_test.csv.gz",
     "adult_train.csv.gz",
     "breast_cancer_wisconsin_original.csv.gz",
+    "crabs.csv.gz",
     "dermatology.csv.gz",
     "mushroom.csv.gz",
+    "splice.csv.gz",
 ]
 
 

@@ -183,7 +183,7 @@ def test_the_path_takes_fewer_steps_than_fits_from_scratch():
     X, y = load_breast_cancer(return_X_y=True)
     options = {"covariance_type": "diag", "random_state": 0}
     search = small_search(n_components=[1], tradeoff=[0, 1, 3, 10], cv=2).fit(X, y)
-    direct = plain_classifier("hybrid", tradeoff=10, **options).fit(X, y)
+    direct = plain_classifier("hybrid", column_shapes="auto", **options).fit(X, y)
     last = clone(search).set_params(tradeoff=[0, 1, 3, 10], scoring=_tradeoff).fit(X, y)
     assert last.best_estimator_.n_iter_ <= direct.n_iter_
     assert last.trace_[-1] == pytest.approx(direct.trace_[-1], abs=0.5)

@@ -259,6 +259,11 @@ def test_shapes_raise_the_likelihood_of_new_rows():
     X, new = np.delete(X, 1, axis=1), np.delete(new, 1, axis=1)
     auto = MixtureDensity(random_state=0).fit(X)
     plain = MixtureDensity(random_state=0, column_shapes="plain").fit(X)
+    assert auto.score(new) > plain.score(new) + 0.3
+    # One component cannot make up for shapes.
+    single = {"n_components": 1, "covariance_type": "full"}
+    auto = MixtureDensity(**single).fit(X)
+    plain = MixtureDensity(**single, column_shapes="plain").fit(X)
     assert auto.score(new) > plain.score(new) + 1.0
 
 

@@ -120,7 +120,7 @@ def given_parts(cv: Any, groups: Any, rows: LabelledRows) -> list[Part]:
     splitter = check_cv(cv, labels[labelled], classifier=True)
     kept_groups = None if groups is None else np.asarray(groups)[labelled]
     filled = np.ones(len(labels)) if weights is None else weights
-    parts = []
+    parts: list[Part] = []
     for rest, held in splitter.split(labelled, labels[labelled], kept_groups):
         is_rest, is_held = labels == UNLABELLED, np.zeros(len(labels), dtype=bool)
         is_rest[labelled[rest]] = True

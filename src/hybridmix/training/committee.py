@@ -112,20 +112,23 @@ def fit_committee(
     members, shares = _chosen(voters, held, n_members, dataset.n_rows)
     if budget.searches:
         density = _best_density(scores, held, options.base.unlabelled_weight)
-        entries = [*members, density]
-        records, interrupted = _refitted(search, dataset, entries, interrupted)
+        records, interrupted = _refitted(
+            search, dataset, [*members, density], interrupted
+        )
         fitted = _committee(records, members, shares, density)
         fitted = replace(fitted, calibration=_calibration(search, members, shares))
         larger = larger_candidate(options.base, options.automatic, size)
         if larger is not None and not interrupted:
-            fitted = _self_trained(fitted, search, larger, members, shares, dataset)
+            fitted, interrupted = _self_trained(
+                fitted, search, larger, members, shares, dataset
+            )
     else:
         records, interrupted = _refitted(search, dataset, members, interrupted)
         fitted = records[members[0].entry]
-    # What has learned from pseudo-labels takes its share from all others.
-    left = 1.0 - sum(trial.share for trial in fitted.trials)
-    own_shares = zip([score.entry for score in members], left * shares, strict=True)
-    shares_by_entry = dict(own_shares)
+    # What has learned from pseudo-labels has its share already.
+    rest = 1.0 - sum(trial.share for trial in fitted.trials)
+    entries = [score.entry for score in members]
+    shares_by_entry = dict(zip(entries, rest * shares, strict=True))
     trials = [
         score.trial(held, float(shares_by_entry.get(score.entry, 0.0)))
         for score in voters
@@ -153,21 +156,22 @@ def _self_trained(
     members: Sequence[Score],
     shares: FloatArray,
     dataset: Dataset,
-) -> Fitted:
+) -> tuple[Fitted, bool]:
     """Let a larger model learn from pseudo-labels, if held-out labels speak for it.
 
-    It joins the committee; an interrupt leaves the committee as it was.
+    It joins the committee. An interrupt, which is returned, leaves the committee as it
+    was.
     """
     try:
         found = self_training(search, larger, members, shares)
         if found is None or fitted.committee is None:
-            return fitted
+            return fitted, False
         announce("pseudo-labels", 0, 1, found.score.entry.name)
         rows = with_pseudo_labels(dataset, fitted.committee, search.pool)
         outcome = found.search.continued(found.score.entry, rows)
         finished(outcome)
     except KeyboardInterrupt:
-        return fitted
+        return fitted, True
     record = _record(search, rows, found.score, outcome)
     records = (record, *fitted.members)
     everyone = [found.score, *members]
@@ -175,7 +179,8 @@ def _self_trained(
     committee = voting([own.model for own in records], everyone, both)
     trial = found.score.trial(found.search.held(), found.share)
     trial = replace(trial, candidate=f"{trial.candidate}, pseudo-labels")
-    return replace(fitted, committee=committee, members=records, trials=(trial,))
+    fitted = replace(fitted, committee=committee, members=records, trials=(trial,))
+    return fitted, False
 
 
 def _parts(

@@ -100,11 +100,7 @@ class Discrimination:
                 f"solver={self.solver!r} maximises likelihoods only, and "
                 f"objective={self.objective!r} is not one: use solver='lbfgs'."
             )
-        if isinstance(self.tradeoff, str):
-            raise ValueError(
-                f"tradeoff={self.tradeoff!r} is neither a number nor 'auto'."
-            )
-        check_number("tradeoff", self.tradeoff, 0.0, 1e9)
+        check_number("tradeoff", self.tradeoff, 0.0, 1e9, or_word="auto")
         check_number("margin", self.margin, 1e-6, 1e9, or_word="auto")
         check_number("n_steps", self.n_steps, 1, whole=True)
         check_number("patience", self.patience, 1, whole=True)

@@ -66,7 +66,7 @@ def self_training(
     rest, held = search.parts[0]
     n_labelled, n_unlabelled = rest.labelled().n_rows, rest.unlabelled().n_rows
     enough = n_unlabelled >= _FEWEST_TIMES * n_labelled and held.n_rows >= _FEWEST_HELD
-    if not enough:
+    if not enough or len(search.names) == 1:
         return None
     models = [score.entry.outcome.solution.model for score in members]
     committee = voting(models, members, shares)
