@@ -57,7 +57,12 @@ def test_errors(split: Split, shape: str, n_labels: int, seed: int) -> np.ndarra
     for j, objective in enumerate(STYLES):
         for k, kept in enumerate((few >= 0, np.full(len(y), True))):
             model = HybridMixtureClassifier(
-                objective, loss="hinge", covariance_type=shape, random_state=0
+                objective,
+                tradeoff=10.0,
+                loss="hinge",
+                n_components=1,
+                covariance_type=shape,
+                random_state=0,
             )
             model.fit(X[kept], few[kept])
             errors[j, k] = 1.0 - model.score(X_test, y_test)

@@ -52,6 +52,8 @@ def fit(X: np.ndarray, y: np.ndarray, objective: str, unlabelled: bool) -> objec
         tradeoff=1.0,
         loss="hinge",
         margin=1.0,
+        n_components=1,
+        covariance_type="full",
         unlabelled_weight=1.0,
         random_state=0,
     )

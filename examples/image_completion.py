@@ -55,7 +55,9 @@ def split_digits(seed: int) -> list[np.ndarray]:
 
 def classifiers() -> dict[str, Any]:
     return {
-        "subspace": HybridMixtureClassifier(covariance_type="subspace", random_state=0),
+        "subspace": HybridMixtureClassifier(
+            n_components=1, covariance_type="subspace", tradeoff=10.0, random_state=0
+        ),
         "SVM, means of the pixels": make_pipeline(SimpleImputer(), SVC(C=10.0)),
         "SVM, 3 nearest neighbours": make_pipeline(
             KNNImputer(n_neighbors=3), SVC(C=10.0)

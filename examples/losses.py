@@ -58,7 +58,11 @@ def test_errors(share: float, seed: int) -> list[float]:
         labels = np.where(wrong, 1 - y[train], y[train])
         for name in STYLES:
             model = HybridMixtureClassifier(
-                "likelihood", covariance_type="diag", random_state=0
+                "likelihood",
+                tradeoff=10.0,
+                n_components=1,
+                covariance_type="diag",
+                random_state=0,
             )
             if name != "likelihood":
                 model.set_params(objective="hybrid", loss=name)

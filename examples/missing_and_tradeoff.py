@@ -34,6 +34,7 @@ def test_errors(seed: int) -> np.ndarray:
             "hybrid" if tradeoff else "likelihood",
             tradeoff=tradeoff,
             loss="hinge",
+            n_components=1,
             covariance_type="diag",
             random_state=0,
         ).fit(X, y)

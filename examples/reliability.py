@@ -37,6 +37,7 @@ def main(options: Options) -> None:
                 tradeoff=tradeoff,
                 loss="hinge",
                 calibrate=calibrate,
+                n_components=1,
                 covariance_type="tied",
                 random_state=0,
             ).fit(X, y)

@@ -2,8 +2,8 @@
 
 No Gaussian describes a ring; by the likelihood, the ring gets a wide one around the blob.
 With a small margin only the rows at the border and on the wrong side count, too few
-beside the likelihood of all. With a margin that hardly a row reaches, those far from the
-border pull as much as those next to it.
+compared with the likelihood of all. With a margin that hardly a row reaches, those far
+from the border pull as much as those next to it.
 """
 
 from __future__ import annotations
@@ -45,11 +45,12 @@ def draw_rows(
 def fit(X: np.ndarray, y: np.ndarray, margin: float | None) -> object:
     """Fit by the likelihood, or by the hybrid objective if there is a margin."""
     if margin is None:
-        return HybridMixtureClassifier("likelihood").fit(X, y)
-    model = HybridMixtureClassifier(
-        "hybrid", tradeoff=TRADEOFF, loss="hinge", margin=margin, n_steps=200
-    )
-    return model.fit(X, y)
+        model = HybridMixtureClassifier("likelihood")
+    else:
+        model = HybridMixtureClassifier(
+            "hybrid", tradeoff=TRADEOFF, loss="hinge", margin=margin, n_steps=200
+        )
+    return model.set_params(n_components=1, covariance_type="full").fit(X, y)
 
 
 def name_of(margin: float | None) -> str:

@@ -39,7 +39,9 @@ def draw_rows(
 
 def fit(X: np.ndarray, y: np.ndarray, weight: float | str | None) -> object:
     """Fit to all rows, or to those with a label if there is no weight for others."""
-    model = HybridMixtureClassifier("likelihood", random_state=0)
+    model = HybridMixtureClassifier(
+        "likelihood", n_components=1, covariance_type="full", random_state=0
+    )
     if weight is None:
         return model.fit(X[y >= 0], y[y >= 0])
     return model.set_params(unlabelled_weight=weight).fit(X, y)

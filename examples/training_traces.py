@@ -31,6 +31,7 @@ def main(options: Options) -> None:
         "hybrid",
         tradeoff=100.0,
         loss="hinge",
+        n_components=1,
         covariance_type="diag",
         **STOPPED,
         random_state=0,
@@ -45,7 +46,11 @@ def main(options: Options) -> None:
     print("\nCross-validated errors:\n")
     for name, setting in SETTINGS.items():
         other = HybridMixtureClassifier(
-            "hybrid", loss="hinge", covariance_type="diag", random_state=0
+            "hybrid",
+            loss="hinge",
+            n_components=1,
+            covariance_type="diag",
+            random_state=0,
         )
         other.set_params(**setting)
         error = 1.0 - cross_val_score(other, X, y, cv=folds).mean()

@@ -53,8 +53,10 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
 
     By default, candidates (covariances, numbers of components, tradeoffs, weights of
     unlabelled rows) compete on held-out rows, and a committee of at most five of them
-    votes with shares :math:`s_m`. Options that are given are not searched; if none is
-    left to choose, or with ``effort="fast"``, there is a single mixture :math:`p(x, c)`.
+    votes with shares :math:`s_m`. Where unlabelled rows are many, a larger mixture may
+    join it that has learned from the classes it is sure of. Options that are given are
+    not searched; if none is left to choose, or with ``effort="fast"``, there is a single
+    mixture :math:`p(x, c)`.
 
     Rows with missing features are trained on and classified by the exact marginal of what
     they have; rows without a label are learned from by EM over their classes.
