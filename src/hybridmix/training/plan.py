@@ -15,6 +15,8 @@ from hybridmix.training.run import ClassifierOptions
 
 # With more real columns than this, correlations are those of a subspace.
 _WIDE = 60
+# Every row with holes has a system of this size or less for each component.
+_FACTORS_WITH_HOLES = 24
 # A component should have this many labelled rows of its class; many components more.
 _ROWS_PER_COMPONENT, _ROWS_OF_MANY, _MANY = 10, 20, 8
 # Holes make full covariances expensive: from this many columns on, several components per
@@ -142,6 +144,11 @@ class TableSize:
     has_unlabelled: bool
     has_holes: bool
 
+    @property
+    def is_wide_with_holes(self) -> bool:
+        """Whether rows with holes are so wide that each of them takes long."""
+        return self.has_holes and self.n_real > _WIDE
+
     @classmethod
     def of(cls, dataset: Dataset, schema: Schema, n_classes: int) -> TableSize:
         """Measure labelled rows."""
@@ -181,6 +188,8 @@ def candidates(
         structure, numbers = options.structure, options.n_components
         if automatic.covariance_type:
             structure = replace(structure, covariance_type=covariance_type)
+            if size.is_wide_with_holes and isinstance(structure.n_factors, str):
+                structure = replace(structure, n_factors=_FACTORS_WITH_HOLES)
         if automatic.n_components:
             numbers = [[n_components]] * len(numbers)
         changed = replace(
@@ -260,4 +269,6 @@ def _structures(size: TableSize, budget: Budget) -> Iterator[tuple[str, int]]:
             return
         if n_components == 4:
             yield "diag", 4
+        if size.is_wide_with_holes:
+            return
         yield several, n_components
