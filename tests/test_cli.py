@@ -137,6 +137,24 @@ def test_without_a_target_it_is_a_density(shell):
     )
 
 
+def test_effort_and_committees(shell):
+    table = write(make_table(), "table.csv")
+    shell.run("fit", table, "-t", "kind", "-o", "model.hmx")
+    assert "candidates were compared on held-out rows" in shell.err
+    model = hybridmix.load("model.hmx")
+    assert f"a committee of {len(model.members_)}:" in shell.err
+    values = json.loads(shell.run("inspect", "model.hmx", "--json"))
+    assert len(values["members"]) == len(model.members_)
+    assert sum(member["share"] for member in values["members"]) == pytest.approx(1.0)
+    tried = {row["candidate"] for row in values["leaderboard"]}
+    assert tried >= {member["candidate"] for member in values["members"]}
+    assert "Classes are predicted by a committee" in shell.run("inspect", "model.hmx")
+    shell.run("fit", table, "-t", "kind", "-o", "fast.hmx", "--effort", "fast")
+    assert not hasattr(hybridmix.load("fast.hmx"), "committee_")
+    arguments = ["-t", "kind", "-o", "no.hmx", "--effort", "fast", "--tune"]
+    assert "--tune has no --effort" in shell.fail("fit", table, *arguments)
+
+
 def test_tune_calibrate_and_weights(shell):
     write(make_table().assign(w=1.0), "table.csv")
     options = ["--components", "1", "--covariance", "diag", "--tradeoff", "1"]

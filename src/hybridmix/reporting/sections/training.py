@@ -56,6 +56,14 @@ def training_section(findings: Findings) -> str:
 
 
 def _ending(model: Any) -> str:
+    if committee_of(model) is not None:
+        # Whether it converged is known of the density and its members together.
+        n_short = sum(not member.converged_ for member in model.members_)
+        return (
+            f"EM of the density took {count(model.n_iter_, 'iteration')}. Of the "
+            f"{count(len(model.members_), 'member')}, {n_short} took as many steps as "
+            "allowed, without reaching their optimum."
+        )
     took = f"The last solver took {count(model.n_iter_, 'iteration')}"
     if not model.converged_:
         return f"{took}, the most it was allowed, without reaching its optimum."
