@@ -29,6 +29,8 @@ from hybridmix.training.selftraining import self_training, voting, with_pseudo_l
 from hybridmix.training.trials import Entry, Part, Score, Search
 from hybridmix.training.votes import HeldOut, fitted_shares
 
+# With more classes than this there is no search.
+_MANY_CLASSES = 200
 # More members take longer to predict, and are hardly ever better.
 _MOST_MEMBERS = 5
 # Tables of up to this many labelled rows are dealt into folds; larger ones are split.
@@ -93,6 +95,8 @@ def fit_committee(
         What to call the classes in messages.
     """
     budget = Budget(options.effort)
+    if len(names) > _MANY_CLASSES:
+        return _single(options, dataset, schema, generator, pool, names)
     if parts is None:
         fraction = options.base.discrimination.validation_fraction
         parts = _parts(dataset, fraction, budget, generator)
@@ -211,12 +215,17 @@ def _single(
     pool: Workers,
     names: Sequence[str],
 ) -> Fitted:
-    """Fit what is tried first if there is no time to choose: no row can be held out."""
+    """Fit the usual structure, where no row can be held out or classes are too many.
+
+    Discriminative training compares every row with every class: many classes are left to
+    EM, unless the tradeoff is given.
+    """
     size = TableSize.of(dataset, schema, len(names))
     usual = candidates(options.base, options.automatic, size, Budget("fast"))[0]
+    is_free = options.automatic.tradeoff and len(names) > _MANY_CLASSES
     chosen = replace(
         usual.options,
-        discrimination=usual.discrimination(len(usual.stations)),
+        discrimination=usual.discrimination(0 if is_free else len(usual.stations)),
         unlabelled_weight=options.base.unlabelled_weight,
         calibrate=False,
     )

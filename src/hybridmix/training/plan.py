@@ -17,6 +17,8 @@ from hybridmix.training.run import ClassifierOptions
 _WIDE = 60
 # Every row with holes has a system of this size or less for each component.
 _FACTORS_WITH_HOLES = 24
+# With more labelled rows than this, such systems for several components take too long.
+_MANY_ROWS = 500
 # A component should have this many labelled rows of its class; many components more.
 _ROWS_PER_COMPONENT, _ROWS_OF_MANY, _MANY = 10, 20, 8
 # Holes make full covariances expensive: from this many columns on, several components per
@@ -147,7 +149,12 @@ class TableSize:
     @property
     def is_wide_with_holes(self) -> bool:
         """Whether rows with holes are so wide that each of them takes long."""
-        return self.has_holes and self.n_real > _WIDE
+        return self.has_holes and self.n_real > _MANY_WITH_HOLES
+
+    @property
+    def n_labelled(self) -> float:
+        """About how many labelled rows there are."""
+        return self.rows_per_class * self.n_classes
 
     @classmethod
     def of(cls, dataset: Dataset, schema: Schema, n_classes: int) -> TableSize:
@@ -269,6 +276,6 @@ def _structures(size: TableSize, budget: Budget) -> Iterator[tuple[str, int]]:
             return
         if n_components == 4:
             yield "diag", 4
-        if size.is_wide_with_holes:
+        if size.is_wide_with_holes and size.n_labelled > _MANY_ROWS:
             return
         yield several, n_components

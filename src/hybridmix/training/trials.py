@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 import numpy as np
 
@@ -28,6 +29,8 @@ Part = tuple[Dataset, Dataset]
 # A candidate that trails the best one by so many standard errors on the first part is not
 # trained on the others.
 _HOPELESS = 3.0
+# Subspaces of tables of up to this many rows are fitted anew to all rows.
+_FEW_ROWS = 1_000
 
 
 @dataclass(eq=False)
@@ -167,8 +170,15 @@ class Search:
         return run.solve_path(rows, candidate.stations, weight)
 
     def continued(self, entry: Entry, dataset: Dataset) -> Outcome:
-        """Train an entry on other rows, from where the first part has led."""
+        """Train an entry on other rows, from where the first part has led.
+
+        A subspace is that of the first part, which is not good enough where rows are few:
+        then training begins anew.
+        """
         candidate, start = entry.candidate, entry.outcome.solution.model
+        needs_subspace = candidate.options.structure.covariances.needs_subspace
+        if needs_subspace and dataset.n_rows <= _FEW_ROWS:
+            return next(islice(self.path(candidate, dataset), entry.station, None))
         weight = candidate.unlabelled_weight
         rows = dataset if weight else dataset.labelled()
         discrimination = candidate.discrimination(entry.station)
