@@ -103,8 +103,8 @@ def others():
         MixtureDensity(2),
         MixtureImputer([1, 2]),
         MixtureImputer([1, 2], n_draws=2),
-        MixtureOutlierDetector(1),
-        MixtureOutlierDetector(1, contamination=0.1),
+        MixtureOutlierDetector([1, 2, 4, 8]),
+        MixtureOutlierDetector([1, 2, 4, 8], contamination=0.1),
     )
     return [
         clone(kind).set_params(covariance_type=name, random_state=0)
