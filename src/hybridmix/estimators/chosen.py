@@ -54,7 +54,7 @@ def _member(
     """Return a member of a committee as a classifier with explicit options."""
     member = copy(estimator)
     # Subclasses may have constructors that do not take these options.
-    vars(member).update(fitted.options, calibrate=False)
+    member.__dict__.update(fitted.options, calibrate=False)
     learned = member._learned_attributes(fitted, rows.classes)
     member._publish({**rows.attributes, **learned})
     return member
