@@ -140,7 +140,16 @@ class Fit:
 
 
 def _classifier(objective, covariance_type, **options):
-    fixed = {"unlabelled_weight": 0.5, "random_state": 0, "n_jobs": 1}
+    # The defaults of version 0.1, with which the results were recorded.
+    fixed = {
+        "n_components": 1,
+        "tradeoff": 10.0,
+        "calibrate": False,
+        "column_shapes": "plain",
+        "unlabelled_weight": 0.5,
+        "random_state": 0,
+        "n_jobs": 1,
+    }
     return hm.HybridMixtureClassifier(
         objective, covariance_type=covariance_type, **{**fixed, **options}
     )

@@ -197,7 +197,11 @@ def test_reseeded_components_differ():
     points = np.repeat(rng.normal(size=(3, 2)) * 5.0, 60, axis=0)
     X = np.vstack([points, rng.normal(size=(60, 2))])
     model = MixtureDensity(
-        6, covariance_prior=0.0, random_state=0, covariance_type="full"
+        6,
+        covariance_prior=0.0,
+        random_state=0,
+        covariance_type="full",
+        column_shapes="plain",
     )
     with pytest.warns(ConvergenceWarning, match="started anew"):
         model.fit(X)

@@ -194,7 +194,11 @@ def test_collapsed_components_are_started_anew_with_advice():
     rng = np.random.default_rng(0)
     X = np.vstack([rng.normal(size=(200, 2)), np.full((30, 2), 9.0)])
     model = MixtureDensity(
-        2, covariance_prior=0.0, random_state=0, covariance_type="full"
+        2,
+        covariance_prior=0.0,
+        random_state=0,
+        covariance_type="full",
+        column_shapes="plain",
     )
     with pytest.warns(Warning, match=r"collapsed.*fewer components"):
         model.fit(X)

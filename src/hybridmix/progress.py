@@ -8,8 +8,8 @@ Fits, searches and reports announce their steps. Nobody hears them without a lis
 >>> steps = []
 >>> with listening(steps.append):
 ...     model = HybridMixtureClassifier().fit(*load_iris(return_X_y=True))
->>> steps[-1].task, steps[-1].done <= steps[-1].total
-('L-BFGS', True)
+>>> [step.task for step in steps][:2]
+['search', 'search']
 
 The option ``verbose`` of the estimators is a listener that prints.
 """

@@ -53,7 +53,8 @@ def _member(
 ) -> HybridMixtureClassifier:
     """Return a member of a committee as a classifier with explicit options."""
     member = copy(estimator)
-    member.set_params(**fitted.options, calibrate=False)
+    # Subclasses may have constructors that do not take these options.
+    member.__dict__.update(fitted.options, calibrate=False)
     learned = member._learned_attributes(fitted, rows.classes)
     member._publish({**rows.attributes, **learned})
     return member
