@@ -877,3 +877,14 @@ def test_a_table_without_rows_to_hold_out_has_a_plain_model():
     assert not hasattr(found, "leaderboard_")
     assert (found.temperature_, found.uniform_share_) == (1.0, 0.0)
     np.testing.assert_array_equal(found.predict(X), y)
+
+
+def test_groups_are_kept_together_without_a_splitter():
+    generator = np.random.default_rng(0)
+    X, y = load_iris(return_X_y=True)
+    X = np.repeat(X, 2, axis=0) + 1e-9 * generator.normal(size=(300, 4))
+    y, groups = np.repeat(y, 2), np.repeat(np.arange(150), 2)
+    together = HybridMixtureClassifier(random_state=0).fit(X, y, groups=groups)
+    best = together.leaderboard_[0]["score"]
+    apart = HybridMixtureClassifier(random_state=0).fit(X, y).leaderboard_[0]["score"]
+    assert best < apart  # a copy of every held-out row was in training

@@ -320,7 +320,9 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
         """Return the rows that a choice is made by, as far as the user has given them."""
         if validation is not None:
             return [(rows.dataset, validation)]
-        return None if self.cv is None else given_parts(self.cv, groups, rows)
+        if self.cv is None and groups is None:
+            return None
+        return given_parts(self.cv, groups, rows)
 
     def _start(self, rows: LabelledRows) -> str | Mixture:
         if isinstance(self.init, FittedMixture):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,9 @@ from hybridmix.training.trials import Part
 
 if TYPE_CHECKING:
     from hybridmix.estimators.classifier import HybridMixtureClassifier
+
+# Folds that keep groups together, if the user does not say how many.
+_GROUP_FOLDS = 3
 
 
 class LabelledRows(NamedTuple):
@@ -105,18 +109,20 @@ def given_parts(cv: Any, groups: Any, rows: LabelledRows) -> list[Part]:
 
     Parameters
     ----------
-    cv : int, splitter or iterable
-        What scikit-learn accepts.
+    cv : int, splitter, iterable or None
+        What scikit-learn accepts. None, and a number with groups, keep groups together.
     groups : array-like of shape (n,) or None
-        Of the rows, for splitters that keep groups together.
+        Of the rows.
     rows : LabelledRows
         All rows.
     """
-    from sklearn.model_selection import check_cv
+    from sklearn.model_selection import StratifiedGroupKFold, check_cv
 
     table, labels, weights = rows.table, rows.labels, rows.weights
     check_consistent_length(labels, groups)
     labelled = np.flatnonzero(labels != UNLABELLED)
+    if groups is not None and (cv is None or isinstance(cv, Integral)):
+        cv = StratifiedGroupKFold(_GROUP_FOLDS if cv is None else int(cv))
     splitter = check_cv(cv, labels[labelled], classifier=True)
     kept_groups = None if groups is None else np.asarray(groups)[labelled]
     filled = np.ones(len(labels)) if weights is None else weights

@@ -122,7 +122,7 @@ def fit_committee(
         fitted = _committee(records, members, shares, density)
         fitted = replace(fitted, calibration=_calibration(search, members, shares))
         larger = larger_candidate(options.base, options.automatic, size)
-        if larger is not None and not interrupted:
+        if larger is not None and not interrupted and not budget.is_spent():
             fitted, interrupted = _self_trained(
                 fitted, search, larger, members, shares, dataset
             )

@@ -207,15 +207,14 @@ class Search:
                 break
             began = time.perf_counter()
             try:
-                entries = self.tried(candidate, found)
+                entries, held = self.tried(candidate, found), self.held()
+                found += [Score.of(entry, held, self.calibrate) for entry in entries]
+                announce("search", number + 1, len(plan), candidate.name())
             except KeyboardInterrupt:
                 if not found:
                     raise
                 return found, True
-            held = self.held()
-            found += [Score.of(entry, held, self.calibrate) for entry in entries]
             longest = max(longest, time.perf_counter() - began)
-            announce("search", number + 1, len(plan), candidate.name())
         return found, False
 
     def tried(self, candidate: Candidate, before: Sequence[Score] = ()) -> list[Entry]:
