@@ -10,8 +10,9 @@ trees, small leaves" (of two rows, where labels are few) are shown but not ranke
 The defaults were designed on the tables of one half (`tables.DESIGN`), with the split of
 seed 777 and splits of seeds from 1000 on. The other half had no part in it, except that
 rules for the shapes of columns were also tried on wdbc and
-breast_cancer_wisconsin_original (seeds from 1000 on), and that iris (seed 777) was a first
-trial of the code. Reported are seeds 0 and 1: three folds of tables below 1,500 rows, the first fold of larger ones.
+breast_cancer_wisconsin_original (seeds from 1000 on), and that iris (seed 777) was a
+first trial of the code. Reported are seeds 0 and 1: three folds of tables below 1,500
+rows, the first fold of larger ones.
 
 A contestant that computes for more than ``--most-seconds`` on a part is ended. It then
 has no figures, and comes last in the ranks; what it cannot do with 30 % of the cells
