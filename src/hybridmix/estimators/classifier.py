@@ -139,7 +139,8 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
         structure that suits the number of columns, with one component per class, and
         calibrates it. "thorough" tries more numbers of components. A number of seconds
         ends a thorough search after about this time: the result then depends on the
-        machine.
+        machine. With more than 200 classes there is no search: one structure is fitted,
+        by EM unless a tradeoff is given.
     cv : int, splitter, iterable of splits or None, default=None
         Folds of the labelled rows that candidates compete on. None is three folds for up
         to 1,000 labelled rows, and otherwise one split; both train on at most 6,000
@@ -261,7 +262,7 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
         sample_weight : array-like of shape (n,), default=None
             A row of weight two counts like two rows.
         groups : array-like of shape (n,), default=None
-            Groups of rows that the splitter ``cv`` keeps together.
+            Groups of rows that folds keep together, those of ``cv`` if it is a splitter.
         X_val, y_val, sample_weight_val : array-like, default=None
             Validation rows, their labels and weights. In a search, they decide the
             choice, instead of folds, and all training rows are trained on. With fixed
