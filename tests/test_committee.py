@@ -12,7 +12,7 @@ from scipy.special import log_softmax, softmax
 from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GroupKFold
+from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit
 from sklearn.utils.class_weight import compute_sample_weight
 
 import hybridmix
@@ -25,6 +25,8 @@ from hybridmix.exceptions import UnsupportedError
 from hybridmix.models import Mixture
 from hybridmix.models.committee import Committee
 from hybridmix.training import committee as committee_module
+from hybridmix.training.covariances import covariance_type_of
+from hybridmix.training.run import ClassifierRun
 from hybridmix.training.trials import Search
 from hybridmix.training.votes import fitted_shares
 
@@ -888,3 +890,71 @@ def test_groups_are_kept_together_without_a_splitter():
     best = together.leaderboard_[0]["score"]
     apart = HybridMixtureClassifier(random_state=0).fit(X, y).leaderboard_[0]["score"]
     assert best < apart  # a copy of every held-out row was in training
+
+
+def test_far_rows_keep_their_class():
+    generator = np.random.default_rng(0)
+    X = np.vstack([generator.normal(size=(60, 2)), generator.normal(size=(60, 2)) + 6.0])
+    model = HybridMixtureClassifier(random_state=0).fit(X, np.repeat([0, 1], 60))
+    far = np.array([[1e6, 1e6], [1e9, 1e9], [1e12, 1e12]])
+    probabilities = model.predict_proba(far)
+    assert (probabilities.max(axis=1) > 0.5 + 1e-6).all()
+    np.testing.assert_array_equal(model.predict(far), probabilities.argmax(axis=1))
+
+
+def test_an_interrupted_path_of_a_subspace_keeps_the_committee(monkeypatch):
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(90, 65)) + 0.3 * np.arange(90)[:, None] % 2
+    y = np.arange(90) % 2
+    refitted = committee_module._refitted
+
+    def interrupted_later(*arguments):
+        with monkeypatch.context() as patch:
+            patch.setattr(ClassifierRun, "solve_likelihood", interrupted_solve)
+            return refitted(*arguments)
+
+    solve = ClassifierRun.solve_likelihood
+
+    def interrupted_solve(self, *arguments):
+        outcome = solve(self, *arguments)
+        return outcome._replace(solution=replace(outcome.solution, interrupted=True))
+
+    monkeypatch.setattr(committee_module, "_refitted", interrupted_later)
+    with pytest.warns(ConvergenceWarning, match="Interrupted"):
+        model = HybridMixtureClassifier(random_state=0).fit(X, y)
+    assert model.interrupted_
+    assert model.predict(X).shape == (90,)
+
+
+def test_validation_rows_leave_the_weight_of_the_density():
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(200, 2))
+    y = np.where(np.arange(200) < 20, np.arange(200) % 2, -1)
+    X[y != 0] += 1.0
+    model = HybridMixtureClassifier(random_state=0).fit(X, y, X_val=X[:20], y_val=y[:20])
+    density = HybridMixtureClassifier(
+        "likelihood",
+        covariance_type=covariance_type_of(model.model_.family),
+        n_components=1,
+        unlabelled_weight=model.unlabelled_weight_,
+        max_iter=1000,
+        tol=1e-9,
+    ).fit(X, y)
+    assert model.unlabelled_weight_ == 1.0
+    np.testing.assert_allclose(
+        model.score_samples(X).mean(), density.score_samples(X).mean(), atol=0.02
+    )
+
+
+def test_lists_of_splits_number_all_rows():
+    X, y = load_iris(return_X_y=True)
+    y[::2] = -1
+    splits = list(KFold(3, shuffle=True, random_state=0).split(X))
+    listed = HybridMixtureClassifier(cv=splits, random_state=0).fit(X, y)
+    fold = np.empty(len(X), dtype=int)
+    for number, (_, held) in enumerate(splits):
+        fold[held] = number
+    predefined = HybridMixtureClassifier(cv=PredefinedSplit(fold), random_state=0)
+    assert (
+        predefined.fit(X, y).leaderboard_[0]["score"] == listed.leaderboard_[0]["score"]
+    )

@@ -445,3 +445,20 @@ def test_ranges_are_kept_without_a_transform():
     for table in (density.impute(X, draw=True, random_state=0), density.sample(500)[0]):
         assert table.min() >= 0.0
         np.testing.assert_array_equal(table[:, 0], np.rint(table[:, 0]))
+
+
+def test_a_far_value_elsewhere_leaves_the_fill_of_an_independent_column():
+    X = np.exp(np.random.default_rng(0).normal(size=(400, 2)))
+    density = MixtureDensity(1, covariance_type="diag").fit(X)
+    assert density.schema_.shapes
+    rows = np.column_stack([np.full(4, np.nan), [1.0, 1e6, 1e9, 1e12]])
+    fills = density.impute(rows)[:, 0]
+    np.testing.assert_allclose(fills, fills[0], rtol=1e-3)
+
+
+def test_scores_of_a_search_are_in_the_units_of_the_table():
+    generator = np.random.default_rng(0)
+    X, new = (1000.0 * np.exp(generator.normal(size=(n, 2))) for n in (600, 600))
+    density = MixtureDensity(random_state=0).fit(X)
+    best = max(row["score"] for row in density.leaderboard_)
+    assert abs(best - density.score(new)) < 0.5

@@ -334,19 +334,23 @@ class Schema:
         self.shaping.hide(observed, codes)
         return Rows(np.where(observed, rows.real, 0.0), observed, rows.codes)[:]
 
-    def total_log_volume(self, rows: Rows, weights: FloatArray) -> float:
-        """Return by how much shaping and scaling raised the log-likelihood of rows."""
+    def log_volumes(self, rows: Rows) -> FloatArray:
+        """Return by how much shaping and scaling raised the log density of rows, (n,)."""
         log_scale, observed = np.log(self.scale), rows.observed
         if observed is None:
-            total = float(weights.sum() * log_scale.sum())
+            volumes = np.full(rows.n_rows, log_scale.sum())
         else:
-            total = float((observed @ weights) @ log_scale)
+            volumes = np.asarray(log_scale @ observed, dtype=np.float64)
         if not self.shapes:
-            return total
+            return volumes
         values = self.shaping.inverse(self.unscaled(rows.real))
         if observed is not None:
             values[~observed] = np.nan
-        return total + float(self.shaping.log_volume(values) @ weights)
+        return volumes + self.shaping.log_volume(values)
+
+    def total_log_volume(self, rows: Rows, weights: FloatArray) -> float:
+        """Return by how much shaping and scaling raised the log-likelihood of rows."""
+        return float(self.log_volumes(rows) @ weights)
 
     @cached_property
     def _down(self) -> FloatArray | None:

@@ -263,7 +263,7 @@ def _candidates(cells: Cells) -> Iterator[tuple[Transform, int]]:
 
 def logarithm(cells: Cells) -> Logarithm:
     """Return the logarithm for positive values."""
-    return Logarithm(0.5 * float(cells.values.min()))
+    return Logarithm(max(0.5 * float(cells.values.min()), np.finfo(float).tiny))
 
 
 def logit_between(cells: Cells, low: float, high: float) -> Logit:

@@ -140,7 +140,7 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
         calibrates it. "thorough" tries more numbers of components. A number of seconds
         ends a thorough search after about this time: the result then depends on the
         machine. With more than 200 classes there is no search: one structure is fitted,
-        by EM unless a tradeoff is given.
+        by EM unless a tradeoff is given, and not calibrated.
     cv : int, splitter, iterable of splits or None, default=None
         Folds of the labelled rows that candidates compete on. None is three folds for up
         to 1,000 labelled rows, and otherwise one split; both train on at most 6,000
@@ -182,8 +182,8 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
     categories_, spike_probabilities_
         As in `MixtureDensity`, for all components of all classes.
     bic_ : list of dict
-        For each class: the criterion for each number of components that was tried;
-        empty if ``init`` is a fitted model.
+        For each class: the criterion for each number of components that was tried, on
+        the first rows that a search was trained on; empty if ``init`` is a model.
     unlabelled_weight_ : float
         What an unlabelled row counted.
     n_iter_ : int

@@ -13,6 +13,7 @@ from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import Table
 from hybridmix.estimators.base import FittedMixture
 from hybridmix.estimators.components import class_log_joint, committee_of
+from hybridmix.evaluation import log_joint
 from hybridmix.models.calibration import Calibration
 from hybridmix.models.committee import Committee
 
@@ -60,13 +61,25 @@ class MixtureClassifier(ClassifierMixin, FittedMixture):
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the class probabilities of each row, (n, C)."""
-        log_joint = self._class_log_joint(self._encode(X))
-        return self._calibration.probabilities(log_joint).T
+        scores = self._class_scores(self._encode(X))
+        return self._calibration.probabilities(scores).T
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the logarithms of the class probabilities, (n, C)."""
-        log_joint = self._class_log_joint(self._encode(X))
-        return self._calibration.log_probabilities(log_joint).T
+        scores = self._class_scores(self._encode(X))
+        return self._calibration.log_probabilities(scores).T
+
+    def _class_scores(self, table: Table) -> FloatArray:
+        """Return what says which class is more probable, (C, n), up to a constant.
+
+        For a committee these are the votes alone: next to the log density of a row that
+        is far from all others, their differences would be rounded away.
+        """
+        committee = committee_of(self)
+        if committee is None:
+            return self._log_joint(table)
+        with workers(self._n_threads) as pool:
+            return log_joint(committee, table, pool)
 
     def _class_log_joint(self, table: Table) -> FloatArray:
         """Return ``log p(x, c)`` in the units of the table, (C, n)."""
@@ -79,8 +92,7 @@ class MixtureClassifier(ClassifierMixin, FittedMixture):
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the most probable class of each row."""
-        best = self.predict_joint_log_proba(X).argmax(axis=1)
-        return self.classes_[best]
+        return self.classes_[self._class_scores(self._encode(X)).argmax(axis=0)]
 
     def predict_component(self, X: Any) -> IntArray:
         """Return the most probable component of each row, over all classes.

@@ -116,7 +116,11 @@ def given_parts(cv: Any, groups: Any, rows: LabelledRows) -> list[Part]:
     rows : LabelledRows
         All rows.
     """
-    from sklearn.model_selection import StratifiedGroupKFold, check_cv
+    from sklearn.model_selection import (
+        PredefinedSplit,
+        StratifiedGroupKFold,
+        check_cv,
+    )
 
     table, labels, weights = rows.table, rows.labels, rows.weights
     check_consistent_length(labels, groups)
@@ -127,10 +131,15 @@ def given_parts(cv: Any, groups: Any, rows: LabelledRows) -> list[Part]:
     kept_groups = None if groups is None else np.asarray(groups)[labelled]
     filled = np.ones(len(labels)) if weights is None else weights
     parts: list[Part] = []
+    # Lists of splits number all rows; splitters split the labelled ones.
+    is_listed = isinstance(splitter, PredefinedSplit) or not hasattr(cv, "split")
+    is_listed = is_listed and not isinstance(cv, Integral)
+    numbers = np.arange(len(labels)) if is_listed else labelled
     for rest, held in splitter.split(labelled, labels[labelled], kept_groups):
         is_rest, is_held = labels == UNLABELLED, np.zeros(len(labels), dtype=bool)
-        is_rest[labelled[rest]] = True
-        is_held[labelled[held]] = True
+        is_rest[numbers[rest]] = True
+        is_held[numbers[held]] = True
+        is_held &= labels != UNLABELLED
         # Rows without weight are left out.
         part = (
             Dataset.arrange(table, labels, filled * is_rest),

@@ -7,12 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hybridmix._logsumexp import class_posterior
 from hybridmix._typing import FloatArray
 from hybridmix.data.rows import Rows
 from hybridmix.models.mixture import Mixture
 
 # Curvatures below this are rounding; no conditional deviation of scaled rows is larger.
 _FLATTEST = 1e-8
+# Log densities beyond this are too large for differences of about one.
+_FAR = 1e9
 
 
 class Conditional(NamedTuple):
@@ -52,6 +55,26 @@ def conditional(model: Mixture, rows: Rows, place: int, code: int | None) -> Con
     code : int or None
         Where the code of its spikes stands; the value is given that it is none of these.
     """
+    found = _by_evaluation(model, rows, place, code)
+    evidence, _ = class_posterior(model.evaluate(model.prepare(rows)).log_joint)
+    far = np.flatnonzero(np.abs(evidence) > _FAR)
+    if len(far) == 0:
+        return found
+    # Far from all components the three values differ by less than their rounding. The
+    # deviations depend on the holes alone, and are those of rows at the centre.
+    own = rows[far]
+    central = replace(own, real=np.zeros_like(own.real))
+    filled = model.impute(own).real[place]
+    means, deviations = found.means.copy(), found.deviations.copy()
+    deviations[:, far] = _by_evaluation(model, central, place, code).deviations
+    means[:, far] = filled
+    return Conditional(found.weights, means, deviations)
+
+
+def _by_evaluation(
+    model: Mixture, rows: Rows, place: int, code: int | None
+) -> Conditional:
+    """Return the distribution that three evaluations determine."""
     observed = np.ones(rows.real.shape, bool) if rows.observed is None else rows.observed
     real, observed, codes = rows.real.copy(), observed.copy(), rows.codes.copy()
     observed[place] = True

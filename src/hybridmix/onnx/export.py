@@ -78,11 +78,10 @@ def to_onnx(model: Any, *, dtype: str = "float32") -> onnx.ModelProto:
     if volume is not None:
         densities = graph.op("Sub", densities, volume)
     log_joint = _log_joint(graph, densities, mixture.log_weights, outcome.offsets)
+    scores = log_joint
     if outcome.committee is not None:
-        log_density = graph.op("ReduceLogSumExp", log_joint, axes=[1], keepdims=1)
-        votes = _votes(graph, table, outcome.committee)
-        log_joint = graph.op("Add", log_density, votes)
-    _declare_outputs(graph, log_joint, outcome, np.dtype(dtype))
+        scores = _votes(graph, table, outcome.committee)
+    _declare_outputs(graph, log_joint, scores, outcome, np.dtype(dtype))
     return _proto(graph, type(model).__name__, schema)
 
 
@@ -164,13 +163,18 @@ def _votes(graph: Graph, table: TableInputs, committee: Committee) -> Value:
 
 
 def _declare_outputs(
-    graph: Graph, log_joint: Value, outcome: _Outcome, number: np.dtype[Any]
+    graph: Graph,
+    log_joint: Value,
+    scores: Value,
+    outcome: _Outcome,
+    number: np.dtype[Any],
 ) -> None:
+    """Declare what the graph returns: classes by their scores (n, C), and densities."""
     n_classes = len(outcome.classes)
-    best = graph.op("ArgMax", log_joint, axis=1, keepdims=0)
+    best = graph.op("ArgMax", scores, axis=1, keepdims=0)
     labels = _plain(outcome.classes)
     label = graph.op("Gather", graph.constant(labels), best)
-    probabilities = _probabilities(graph, log_joint, n_classes, outcome.calibration)
+    probabilities = _probabilities(graph, scores, n_classes, outcome.calibration)
     log_density = graph.op("ReduceLogSumExp", log_joint, axes=[1], keepdims=0)
     label_name, probabilities_name, log_density_name = OUTPUTS
     graph.output(label, labels.dtype, label_name, ["n"])

@@ -96,12 +96,12 @@ def fit_committee(
     """
     budget = Budget(options.effort)
     if len(names) > _MANY_CLASSES:
-        return _single(options, dataset, schema, generator, pool, names)
+        return _single(options, dataset, parts, schema, generator, pool, names)
     if parts is None:
         fraction = options.base.discrimination.validation_fraction
         parts = _parts(dataset, fraction, budget, generator)
     if not parts:
-        return _single(options, dataset, schema, generator, pool, names)
+        return _single(options, dataset, None, schema, generator, pool, names)
     size = TableSize.of(parts[0][0], schema, len(names))
     plan = candidates(options.base, options.automatic, size, budget)
     for candidate in plan:
@@ -176,14 +176,21 @@ def _self_trained(
         finished(outcome)
     except KeyboardInterrupt:
         return fitted, True
-    record = _record(search, rows, found.score, outcome)
+    record = _record(search, rows, found.score, outcome, 1.0)
     records = (record, *fitted.members)
     everyone = [found.score, *members]
     both = np.concatenate([[found.share], (1.0 - found.share) * shares])
     committee = voting([own.model for own in records], everyone, both)
     trial = found.score.trial(found.search.held(), found.share)
     trial = replace(trial, candidate=f"{trial.candidate}, pseudo-labels")
-    fitted = replace(fitted, committee=committee, members=records, trials=(trial,))
+    fitted = replace(
+        fitted,
+        committee=committee,
+        members=records,
+        trials=(trial,),
+        converged=fitted.converged and record.converged,
+        calibration=found.calibration,
+    )
     return fitted, False
 
 
@@ -210,6 +217,7 @@ def _parts(
 def _single(
     options: CommitteeOptions,
     dataset: Dataset,
+    parts: Sequence[Part] | None,
     schema: Schema,
     generator: np.random.Generator,
     pool: Workers,
@@ -223,6 +231,7 @@ def _single(
     size = TableSize.of(dataset, schema, len(names))
     usual = candidates(options.base, options.automatic, size, Budget("fast"))[0]
     is_free = options.automatic.tradeoff and len(names) > _MANY_CLASSES
+    validation = parts[0][1] if parts and parts[0][0] is dataset else None
     chosen = replace(
         usual.options,
         discrimination=usual.discrimination(0 if is_free else len(usual.stations)),
@@ -230,7 +239,9 @@ def _single(
         calibrate=False,
     )
     init = options.init
-    return fit_classifier(chosen, dataset, None, schema, init, generator, pool, names)
+    return fit_classifier(
+        chosen, dataset, validation, schema, init, generator, pool, names
+    )
 
 
 def _best_density(
@@ -245,10 +256,7 @@ def _best_density(
     best = fitted[simplest_within_noise(densities, held.weights)]
     if not isinstance(unlabelled_weight, str):
         return best
-    candidate = best.entry.candidate
-    options = replace(candidate.options, unlabelled_weight=1.0)
-    entry = replace(best.entry, candidate=replace(candidate, options=options))
-    return replace(best, entry=entry)
+    return replace(best, entry=replace(best.entry, weight_of_all=1.0))
 
 
 def _affordable(scores: Sequence[Score], n_rows: int) -> list[Score]:
@@ -269,27 +277,39 @@ def _refitted(
     Those that are missing then are models of a part of the rows.
     """
     first_part = search.parts[0][0]
-    records = {
-        score.entry: _record(search, first_part, score, score.entry.outcome)
-        for score in scores
-    }
-    if first_part is dataset or interrupted:
+    records = {}
+    for score in scores:
+        weight = score.entry.candidate.unlabelled_weight
+        records[score.entry] = _record(
+            search, first_part, score, score.entry.outcome, weight
+        )
+    if interrupted:
         return records, interrupted
+    is_done = first_part is dataset
+    waiting = [s for s in scores if not is_done or s.entry.changes_weight]
     try:
-        for number, score in enumerate(scores):
-            announce("members", number, len(scores), score.entry.name)
+        for number, score in enumerate(waiting):
+            announce("members", number, len(waiting), score.entry.name)
             outcome = search.continued(score.entry, dataset)
             finished(outcome)
-            records[score.entry] = _record(search, dataset, score, outcome)
+            weight = score.entry.final_weight
+            records[score.entry] = _record(search, dataset, score, outcome, weight)
     except KeyboardInterrupt:
         return records, True
     return records, False
 
 
-def _record(search: Search, dataset: Dataset, score: Score, outcome: Outcome) -> Fitted:
-    """Return the record of an entry that was fitted to all rows."""
-    solution, bic, _ = outcome
-    weight = score.entry.candidate.unlabelled_weight
+def _record(
+    search: Search,
+    dataset: Dataset,
+    score: Score,
+    outcome: Outcome,
+    weight: float,
+) -> Fitted:
+    """Return the record of an entry that was trained on rows, unlabelled ones weighed."""
+    solution, _, _ = outcome
+    # A search that goes on from a model has left its criteria with the first part.
+    bic = score.entry.outcome.bic
     return Fitted(
         search.schema,
         solution.model,

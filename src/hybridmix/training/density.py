@@ -112,15 +112,21 @@ def fit_density(
     estimation = options.estimation
     if chosen.n_starts > estimation.n_init:
         estimation = replace(estimation, n_init=chosen.n_starts)
+    numbers = options.n_components
+    if chosen.trials or options.choice.n_components:
+        numbers = [chosen.candidate.n_components]
     options = replace(
         options,
         structure=chosen.candidate.structure,
         estimation=estimation,
-        n_components=[chosen.candidate.n_components],
+        n_components=numbers,
     )
     start: str | FloatArray | Mixture = init
     if chosen.trials and not chosen.interrupted and dataset.n_rows > _LARGE:
-        start = _sample_fit(options, dataset, schema, init, generator, pool)
+        first = _sample_fit(options, dataset, schema, init, generator, pool)
+        if first.interrupted:
+            return replace(first, trials=tuple(chosen.trials))
+        start = first.model
     return _fit_fixed(
         options,
         dataset,
@@ -140,13 +146,10 @@ def _sample_fit(
     init: str | FloatArray,
     generator: np.random.Generator,
     pool: Workers,
-) -> Mixture:
+) -> Fitted:
     """Fit a mixture to a part of the rows, for a fit to all of them to go on from."""
     index = np.sort(generator.choice(dataset.n_rows, _SAMPLE, replace=False))
-    fitted = _fit_fixed(options, dataset.take(index), schema, init, generator, pool)
-    if fitted.interrupted:
-        raise KeyboardInterrupt
-    return fitted.model
+    return _fit_fixed(options, dataset.take(index), schema, init, generator, pool)
 
 
 def _check_number(options: DensityOptions, dataset: Dataset) -> None:

@@ -170,15 +170,10 @@ RowScore = Callable[[Mixture, Fold], FloatArray]
 
 def density_score(schema: Schema, pool: Workers) -> RowScore:
     """Score rows by their log densities, in the units of the table."""
-    log_scale = np.log(schema.scale)
 
     def score(model: Mixture, fold: Fold) -> FloatArray:
-        rows = fold.held.rows
-        observed = (
-            np.ones((len(log_scale), 1)) if rows.observed is None else rows.observed
-        )
-        [log_density] = log_joint(model, rows, pool)
-        return log_density - log_scale @ observed
+        [log_density] = log_joint(model, fold.held.rows, pool)
+        return log_density - schema.log_volumes(fold.held.rows)
 
     return score
 

@@ -93,6 +93,8 @@ class Candidate:
             "covariance_type": self.options.structure.covariance_type,
             "unlabelled_weight": self.unlabelled_weight,
         }
+        if self.options.structure.covariances.needs_subspace:
+            values["n_factors"] = self.options.structure.n_factors
         # Numbers that differ are those that the user has given.
         if self.fewest_components == self.n_components:
             values["n_components"] = self.n_components

@@ -153,6 +153,8 @@ def choose(
     holdout = Holdout.deal(
         sample, *_folding(n_distinct, is_thorough), np.random.default_rng([seed, 1])
     )
+    if not holdout.folds:  # all weight is that of a single row
+        return Chosen(chains[0][0])
     score = density_score(schema, pool)
     if search.fills:
         score = filling_score(holdout, np.random.default_rng([seed, 2]), pool)

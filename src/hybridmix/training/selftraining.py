@@ -12,6 +12,7 @@ from hybridmix._parallel import Workers
 from hybridmix._typing import FloatArray
 from hybridmix.data import UNLABELLED, Dataset
 from hybridmix.evaluation import log_joint
+from hybridmix.models.calibration import Calibration
 from hybridmix.models.committee import Committee
 from hybridmix.models.mixture import Mixture
 from hybridmix.training.plan import Candidate
@@ -37,11 +38,14 @@ class SelfTraining(NamedTuple):
         How much it counts, next to the committee it has learned from.
     search : Search
         The first part, with pseudo-labels.
+    calibration : Calibration
+        Of the votes of both together.
     """
 
     score: Score
     share: float
     search: Search
+    calibration: Calibration
 
 
 def self_training(
@@ -74,12 +78,18 @@ def self_training(
     own = replace(search, parts=[part])
     entry = own.tried(larger)[-1]
     score = Score.of(entry, own.held(), search.calibrate)
-    votes = own.held().log_scores(log_joint(committee, held.rows, search.pool))
-    chosen, both = fitted_shares(
-        np.stack([votes, score.log_scores]), own.held().weights, 2
-    )
-    share = float(both[chosen.index(1)])
-    return SelfTraining(score, share, own) if share > 0.5 else None
+    votes = log_joint(committee, held.rows, search.pool)
+    rows = own.held()
+    rivals = np.stack([rows.log_scores(votes), score.log_scores])
+    order, both = fitted_shares(rivals, rows.weights, 2)
+    share = float(both[order.index(1)])
+    if share <= 0.5:
+        return None
+    calibration = Calibration()
+    if search.calibrate:
+        old, new = votes + np.log1p(-share), score.log_probabilities + np.log(share)
+        calibration = rows.calibration(np.logaddexp(old, new))
+    return SelfTraining(score, share, own, calibration)
 
 
 def voting(

@@ -49,6 +49,9 @@ class Entry:
         Of the training on the first part.
     seconds : float
         What its trainings took.
+    weight_of_all : float or None
+        What an unlabelled row counts when all rows are trained on; None for what it
+        counts in the search.
     """
 
     candidate: Candidate
@@ -56,6 +59,19 @@ class Entry:
     blocks: list[FloatArray] = field(default_factory=list)
     first: Outcome | None = None
     seconds: float = 0.0
+    weight_of_all: float | None = None
+
+    @property
+    def final_weight(self) -> float:
+        """What an unlabelled row counts when all rows are trained on."""
+        if self.weight_of_all is None:
+            return self.candidate.unlabelled_weight
+        return self.weight_of_all
+
+    @property
+    def changes_weight(self) -> bool:
+        """Whether unlabelled rows count otherwise than in the search."""
+        return self.final_weight != self.candidate.unlabelled_weight
 
     @property
     def name(self) -> str:
@@ -178,8 +194,10 @@ class Search:
         candidate, start = entry.candidate, entry.outcome.solution.model
         needs_subspace = candidate.options.structure.covariances.needs_subspace
         if needs_subspace and dataset.n_rows <= _FEW_ROWS:
-            return next(islice(self.path(candidate, dataset), entry.station, None))
-        weight = candidate.unlabelled_weight
+            # A path that the user has interrupted may end before the station.
+            *_, outcome = islice(self.path(candidate, dataset), entry.station + 1)
+            return outcome
+        weight = entry.final_weight
         rows = dataset if weight else dataset.labelled()
         discrimination = candidate.discrimination(entry.station)
         options = replace(candidate.options, discrimination=discrimination)
