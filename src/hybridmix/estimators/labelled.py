@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import copy
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -116,29 +117,14 @@ def given_parts(cv: Any, groups: Any, rows: LabelledRows) -> list[Part]:
     rows : LabelledRows
         All rows.
     """
-    from sklearn.model_selection import (
-        PredefinedSplit,
-        StratifiedGroupKFold,
-        check_cv,
-    )
-
     table, labels, weights = rows.table, rows.labels, rows.weights
     check_consistent_length(labels, groups)
-    labelled = np.flatnonzero(labels != UNLABELLED)
-    if groups is not None and (cv is None or isinstance(cv, Integral)):
-        cv = StratifiedGroupKFold(_GROUP_FOLDS if cv is None else int(cv))
-    splitter = check_cv(cv, labels[labelled], classifier=True)
-    kept_groups = None if groups is None else np.asarray(groups)[labelled]
     filled = np.ones(len(labels)) if weights is None else weights
     parts: list[Part] = []
-    # Lists of splits number all rows; splitters split the labelled ones.
-    is_listed = isinstance(splitter, PredefinedSplit) or not hasattr(cv, "split")
-    is_listed = is_listed and not isinstance(cv, Integral)
-    numbers = np.arange(len(labels)) if is_listed else labelled
-    for rest, held in splitter.split(labelled, labels[labelled], kept_groups):
+    for rest, held in _splits(cv, groups, labels):
         is_rest, is_held = labels == UNLABELLED, np.zeros(len(labels), dtype=bool)
-        is_rest[numbers[rest]] = True
-        is_held[numbers[held]] = True
+        is_rest[rest] = True
+        is_held[held] = True
         is_held &= labels != UNLABELLED
         # Rows without weight are left out.
         part = (
@@ -148,6 +134,30 @@ def given_parts(cv: Any, groups: Any, rows: LabelledRows) -> list[Part]:
         _check_fold(part, len(parts), rows.names)
         parts.append(part)
     return parts
+
+
+def _splits(
+    cv: Any, groups: Any, labels: IntArray
+) -> Iterator[tuple[IntArray, IntArray]]:
+    """Yield the rows to train on and the rows to hold out, as numbers of all rows."""
+    from sklearn.model_selection import (
+        PredefinedSplit,
+        StratifiedGroupKFold,
+        check_cv,
+    )
+
+    labelled = np.flatnonzero(labels != UNLABELLED)
+    if groups is not None and (cv is None or isinstance(cv, Integral)):
+        cv = StratifiedGroupKFold(_GROUP_FOLDS if cv is None else int(cv))
+    splitter = check_cv(cv, labels[labelled], classifier=True)
+    kept_groups = None if groups is None else np.asarray(groups)[labelled]
+    splits = splitter.split(labelled, labels[labelled], kept_groups)
+    is_list = not isinstance(cv, Integral) and not hasattr(cv, "split")
+    if is_list or isinstance(splitter, PredefinedSplit):
+        yield from splits  # these number all rows, and splitters the labelled ones
+        return
+    for rest, held in splits:
+        yield labelled[rest], labelled[held]
 
 
 def _check_fold(part: Part, number: int, names: list[str]) -> None:

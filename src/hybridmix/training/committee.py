@@ -14,7 +14,7 @@ from hybridmix.models.calibration import Calibration
 from hybridmix.progress import announce
 from hybridmix.training.budget import Budget
 from hybridmix.training.classifier import fit_classifier, held_out
-from hybridmix.training.leaderboard import simplest_within_noise
+from hybridmix.training.leaderboard import Trial, simplest_within_noise
 from hybridmix.training.memory import check_memory
 from hybridmix.training.plan import (
     Automatic,
@@ -110,41 +110,65 @@ def fit_committee(
     calibrate = options.base.calibrate
     search = Search(parts, schema, calibrate, options.init, generator, pool, names)
     scores, interrupted = search.scores(plan, budget)
-    held = search.held()
     voters = [score for score in scores if score.entry.station] or scores
-    n_members = _MOST_MEMBERS if budget.searches else 1
-    members, shares = _chosen(voters, held, n_members, dataset.n_rows)
     if budget.searches:
-        density = _best_density(scores, held, options.base.unlabelled_weight)
-        records, interrupted = _refitted(
-            search, dataset, [*members, density], interrupted
-        )
-        fitted = _committee(records, members, shares, density)
-        fitted = replace(fitted, calibration=_calibration(search, members, shares))
+        members, shares = _chosen(voters, search, _MOST_MEMBERS, dataset.n_rows)
+        density = _best_density(scores, search.held(), options.base.unlabelled_weight)
+        fitted = _voted(search, dataset, members, shares, density, interrupted)
         larger = larger_candidate(options.base, options.automatic, size)
-        if larger is not None and not interrupted and not budget.is_spent():
-            fitted, interrupted = _self_trained(
-                fitted, search, larger, members, shares, dataset
-            )
+        if larger is not None and not fitted.interrupted and not budget.is_spent():
+            fitted = _self_trained(fitted, search, larger, members, shares, dataset)
     else:
+        members, shares = _chosen(voters, search, 1, dataset.n_rows)
         records, interrupted = _refitted(search, dataset, members, interrupted)
-        fitted = records[members[0].entry]
+        fitted = replace(records[members[0].entry], messages=_messages(interrupted))
+    trials = _trials(voters, search, members, shares, fitted.trials)
+    return replace(fitted, trials=trials)
+
+
+def _messages(interrupted: bool) -> tuple[str, ...]:
+    return (INTERRUPTED,) if interrupted else ()
+
+
+def _voted(
+    search: Search,
+    dataset: Dataset,
+    members: Sequence[Score],
+    shares: FloatArray,
+    density: Score,
+    interrupted: bool,
+) -> Fitted:
+    """Train members and density on all rows, and let the members vote."""
+    entries = [*members, density]
+    records, interrupted = _refitted(search, dataset, entries, interrupted)
+    return replace(
+        _committee(records, members, shares, density),
+        calibration=_calibration(search, members, shares),
+        messages=_messages(interrupted),
+    )
+
+
+def _trials(
+    voters: Sequence[Score],
+    search: Search,
+    members: Sequence[Score],
+    shares: FloatArray,
+    further: tuple[Trial, ...],
+) -> tuple[Trial, ...]:
+    """Return the lines of the leaderboard: those that voted, and further ones."""
     # What has learned from pseudo-labels has its share already.
-    rest = 1.0 - sum(trial.share for trial in fitted.trials)
-    entries = [score.entry for score in members]
-    shares_by_entry = dict(zip(entries, rest * shares, strict=True))
-    trials = [
-        score.trial(held, float(shares_by_entry.get(score.entry, 0.0)))
-        for score in voters
-    ]
-    messages = (INTERRUPTED,) if interrupted else ()
-    return replace(fitted, trials=(*trials, *fitted.trials), messages=messages)
+    rest = 1.0 - sum(trial.share for trial in further)
+    by_entry = dict(zip([s.entry for s in members], rest * shares, strict=True))
+    held = search.held()
+    own = (score.trial(held, float(by_entry.get(score.entry, 0.0))) for score in voters)
+    return (*own, *further)
 
 
 def _chosen(
-    voters: Sequence[Score], held: HeldOut, most: int, n_rows: int
+    voters: Sequence[Score], search: Search, most: int, n_rows: int
 ) -> tuple[list[Score], FloatArray]:
     """Return the members of the committee, as far as affordable, and their shares."""
+    held = search.held()
     log_scores = np.stack([score.log_scores for score in voters])
     order, _ = fitted_shares(log_scores, held.weights, most)
     members = _affordable([voters[number] for number in order], n_rows)
@@ -160,22 +184,21 @@ def _self_trained(
     members: Sequence[Score],
     shares: FloatArray,
     dataset: Dataset,
-) -> tuple[Fitted, bool]:
+) -> Fitted:
     """Let a larger model learn from pseudo-labels, if held-out labels speak for it.
 
-    It joins the committee. An interrupt, which is returned, leaves the committee as it
-    was.
+    It joins the committee. An interrupt leaves the committee as it was.
     """
     try:
         found = self_training(search, larger, members, shares)
         if found is None or fitted.committee is None:
-            return fitted, False
+            return fitted
         announce("pseudo-labels", 0, 1, found.score.entry.name)
         rows = with_pseudo_labels(dataset, fitted.committee, search.pool)
         outcome = found.search.continued(found.score.entry, rows)
         finished(outcome)
     except KeyboardInterrupt:
-        return fitted, True
+        return replace(fitted, messages=_messages(True))
     record = _record(search, rows, found.score, outcome, 1.0)
     records = (record, *fitted.members)
     everyone = [found.score, *members]
@@ -183,7 +206,7 @@ def _self_trained(
     committee = voting([own.model for own in records], everyone, both)
     trial = found.score.trial(found.search.held(), found.share)
     trial = replace(trial, candidate=f"{trial.candidate}, pseudo-labels")
-    fitted = replace(
+    return replace(
         fitted,
         committee=committee,
         members=records,
@@ -191,7 +214,6 @@ def _self_trained(
         converged=fitted.converged and record.converged,
         calibration=found.calibration,
     )
-    return fitted, False
 
 
 def _parts(

@@ -96,8 +96,7 @@ def fit_density(
     _check_number(options, dataset)
     if isinstance(init, Mixture):
         options = replace(options, n_components=[init.n_components])
-        return _fit_fixed(options, dataset, schema, init, generator, pool)
-    if not options.choice.is_free:
+    if isinstance(init, Mixture) or not options.choice.is_free:
         return _fit_fixed(options, dataset, schema, init, generator, pool)
     if not options.choice.covariance_type:
         check_memory(options.structure, len(schema.real), min(options.n_components))
