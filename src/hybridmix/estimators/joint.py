@@ -92,7 +92,8 @@ class MixtureClassifier(ClassifierMixin, FittedMixture):
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the most probable class of each row."""
-        return self.classes_[self._class_scores(self._encode(X)).argmax(axis=0)]
+        best = self._class_scores(self._encode(X)).argmax(axis=0)
+        return self.classes_[best]
 
     def predict_component(self, X: Any) -> IntArray:
         """Return the most probable component of each row, over all classes.
