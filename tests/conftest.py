@@ -1,6 +1,13 @@
 """Fixtures of the tests of the command line."""
 
+import signal
+
 import pytest
+
+# Shells start jobs in the background with interrupts ignored, which commands respect, and
+# which the commands that the tests start would inherit.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
