@@ -36,9 +36,9 @@ _MOST_MEMBERS = 5
 # Tables of up to this many labelled rows are dealt into folds; larger ones are split.
 _FEW_ROWS, _N_FOLDS = 1_000, 3
 _HELD_SHARE = 0.2
-# Multiplications that the members may take for a step on all rows, a minute or two of
-# training: a member that would exceed them is left out, unless it is the only one.
-_MOST_WORK = 1e10
+# Multiplications that one member and all of them may take for a step on all rows: about
+# two minutes of training. EM of the density has more steps, and may take fewer in each.
+_MOST_OF_ONE, _MOST_OF_ALL, _MOST_OF_DENSITY = 7e9, 1e10, 2e9
 # A search on this many labelled rows finds what a search on more would.
 _MOST_ROWS = 6_000
 
@@ -113,7 +113,9 @@ def fit_committee(
     voters = [score for score in scores if score.entry.station] or scores
     if budget.searches:
         members, shares = _chosen(voters, search, _MOST_MEMBERS, dataset.n_rows)
-        density = _best_density(scores, search.held(), options.base.unlabelled_weight)
+        plain = [score for score in scores if score.entry.station == 0]
+        plain = _affordable(plain, dataset.n_rows, _MOST_OF_DENSITY)
+        density = _best_density(plain, search.held(), options.base.unlabelled_weight)
         fitted = _voted(search, dataset, members, shares, density, interrupted)
         larger = larger_candidate(options.base, options.automatic, size)
         if larger is not None and not fitted.interrupted and not budget.is_spent():
@@ -169,9 +171,12 @@ def _chosen(
 ) -> tuple[list[Score], FloatArray]:
     """Return the members of the committee, as far as affordable, and their shares."""
     held = search.held()
+    voters = _affordable(voters, n_rows, _MOST_OF_ONE)
     log_scores = np.stack([score.log_scores for score in voters])
     order, _ = fitted_shares(log_scores, held.weights, most)
-    members = _affordable([voters[number] for number in order], n_rows)
+    work = np.cumsum([n_rows * voters[number].entry.work for number in order])
+    n_members = max(1, int(np.sum(work <= _MOST_OF_ALL)))
+    members = [voters[number] for number in order[:n_members]]
     log_scores = np.stack([score.log_scores for score in members])
     order, shares = fitted_shares(log_scores, held.weights, len(members))
     return [members[number] for number in order], shares
@@ -273,22 +278,21 @@ def _best_density(
 
     A density learns from rows without a label as it does from others.
     """
-    fitted = [score for score in scores if score.entry.station == 0]
-    densities = [score.log_densities for score in fitted]
-    best = fitted[simplest_within_noise(densities, held.weights)]
+    densities = [score.log_densities for score in scores]
+    best = scores[simplest_within_noise(densities, held.weights)]
     if not isinstance(unlabelled_weight, str):
         return best
     return replace(best, entry=replace(best.entry, weight_of_all=1.0))
 
 
-def _affordable(scores: Sequence[Score], n_rows: int) -> list[Score]:
-    """Return the first entries, of which at least one, that take no more than is allowed.
+def _affordable(scores: Sequence[Score], n_rows: int, most: float) -> list[Score]:
+    """Return the entries that take no more than is allowed; the cheapest, if none does.
 
     What is allowed is counted in multiplications, not in seconds: the same table gives
     the same committee on every machine.
     """
-    work = np.cumsum([n_rows * score.entry.work for score in scores])
-    return list(scores[: max(1, int(np.sum(work <= _MOST_WORK)))])
+    cheap = [score for score in scores if n_rows * score.entry.work <= most]
+    return cheap or [min(scores, key=lambda score: score.entry.work)]
 
 
 def _refitted(
