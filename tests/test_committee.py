@@ -704,9 +704,10 @@ def test_pseudo_labels_of_a_single_class():
 # A committee takes the work that it may -------------------------------------------------
 
 
-def test_members_that_take_too_long_are_left_out(monkeypatch):
+@pytest.mark.parametrize("limit", ["_MOST_OF_ONE", "_MOST_OF_ALL"])
+def test_members_that_take_too_long_are_left_out(monkeypatch, limit):
     X, y = crossed()
-    monkeypatch.setattr(committee_module, "_MOST_WORK", 1.0)
+    monkeypatch.setattr(committee_module, limit, 1.0)
     model = HybridMixtureClassifier(n_steps=2, random_state=0).fit(X, y)
     assert len(model.members_) == 1
     np.testing.assert_array_equal(model.committee_.shares, [1.0])
