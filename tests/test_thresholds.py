@@ -74,7 +74,7 @@ def test_tied_rows_are_flagged_together_or_not_at_all():
 def test_weighted_rows_count_in_the_threshold_like_repeated_ones():
     X = overlapping(80)
     counts = np.random.default_rng(1).integers(0, 4, size=80)
-    options = {"n_components": 1, "contamination": 0.2}
+    options = {"n_components": 1, "contamination": 0.2, "random_state": 0}
     weighted = MixtureOutlierDetector(**options).fit(X, sample_weight=counts)
     repeated = MixtureOutlierDetector(**options).fit(np.repeat(X, counts, axis=0))
     assert weighted.offset_ == pytest.approx(repeated.offset_, rel=1e-9)
