@@ -88,7 +88,7 @@ class Candidate:
         return min(map(min, self.options.n_components))
 
     def values(self, station: int) -> dict[str, object]:
-        """Return the options that distinguish it, after so many of its stations."""
+        """Return the options that distinguish it, after this many of its stations."""
         values: dict[str, object] = {
             "covariance_type": self.options.structure.covariance_type,
             "unlabelled_weight": self.unlabelled_weight,
@@ -105,7 +105,7 @@ class Candidate:
         return values
 
     def name(self, station: int = 0) -> str:
-        """Return what to call it, after so many of its stations."""
+        """Return what to call it, after this many of its stations."""
         plural = "" if self.n_components == 1 else "s"
         fewest = self.fewest_components
         least = "" if fewest == self.n_components else f"{fewest} to "

@@ -48,7 +48,7 @@ _N_FOLDS = 4
 # EM of a candidate need not come closer to its maximum than candidates are apart.
 _ROUGH = Estimation(n_init=1, max_iter=20, tol=1e-2)
 # What is behind by more than this many standard errors after the first folds is dropped,
-# and at most so many candidates go on.
+# and at most this many candidates go on.
 _CLEAR, _FINALISTS = 2.0, 3
 _FIRST_FOLDS = 2
 # A candidate is judged by the mean of several folds, each with its own start; a single

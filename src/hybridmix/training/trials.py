@@ -26,7 +26,7 @@ from hybridmix.training.votes import HeldOut
 
 # Rows to train on, and rows to score.
 Part = tuple[Dataset, Dataset]
-# A candidate that trails the best one by so many standard errors on the first part is not
+# A candidate that trails the best one by this many standard errors on the first part is not
 # trained on the others.
 _HOPELESS = 3.0
 # Subspaces of tables of up to this many rows are fitted anew to all rows.
