@@ -26,8 +26,8 @@ from hybridmix.training.votes import HeldOut
 
 # Rows to train on, and rows to score.
 Part = tuple[Dataset, Dataset]
-# A candidate that trails the best one by this many standard errors on the first part is not
-# trained on the others.
+# A candidate that trails the best one by this many standard errors on the first part is
+# not trained on the others.
 _HOPELESS = 3.0
 # Subspaces of tables of up to this many rows are fitted anew to all rows.
 _FEW_ROWS = 1_000
