@@ -36,9 +36,11 @@ _MOST_MEMBERS = 5
 # Tables of up to this many labelled rows are dealt into folds; larger ones are split.
 _FEW_ROWS, _N_FOLDS = 1_000, 3
 _HELD_SHARE = 0.2
-# Multiplications that one member and all of them may take for a step on all rows: about
-# two minutes of training. EM of the density has more steps, and may take fewer in each.
-_MOST_OF_ONE, _MOST_OF_ALL, _MOST_OF_DENSITY = 7e9, 1e10, 2e9
+# Multiplications that all members may take for a step on the rows that they are trained
+# on: minutes of training. EM of the density has more steps, and may take fewer in each.
+_MOST_OF_ALL, _MOST_OF_DENSITY = 3e10, 1e10
+# So many rows are enough; more are trained on if a step takes no more than this.
+_ENOUGH_ROWS, _MOST_OF_ONE = 200_000, 1e10
 # A search on this many labelled rows finds what a search on more would.
 _MOST_ROWS = 6_000
 
@@ -114,7 +116,7 @@ def fit_committee(
     if budget.searches:
         members, shares = _chosen(voters, search, _MOST_MEMBERS, dataset.n_rows)
         plain = [score for score in scores if score.entry.station == 0]
-        plain = _affordable(plain, dataset.n_rows, _MOST_OF_DENSITY)
+        plain = _affordable(plain, search, dataset.n_rows, _MOST_OF_DENSITY)
         density = _best_density(plain, search.held(), options.base.unlabelled_weight)
         fitted = _voted(search, dataset, members, shares, density, interrupted)
         larger = larger_candidate(options.base, options.automatic, size)
@@ -171,12 +173,16 @@ def _chosen(
 ) -> tuple[list[Score], FloatArray]:
     """Return the members of the committee, as far as affordable, and their shares."""
     held = search.held()
-    voters = _affordable(voters, n_rows, _MOST_OF_ONE)
+    voters = _affordable(voters, search, n_rows, _MOST_OF_ALL)
     log_scores = np.stack([score.log_scores for score in voters])
     order, _ = fitted_shares(log_scores, held.weights, most)
-    work = np.cumsum([n_rows * voters[number].entry.work for number in order])
-    n_members = max(1, int(np.sum(work <= _MOST_OF_ALL)))
-    members = [voters[number] for number in order[:n_members]]
+    members: list[Score] = []
+    left = _MOST_OF_ALL
+    for score in (voters[number] for number in order):
+        work = _work(score, search, n_rows)
+        if not members or work <= left:
+            members.append(score)
+            left -= work
     log_scores = np.stack([score.log_scores for score in members])
     order, shares = fitted_shares(log_scores, held.weights, len(members))
     return [members[number] for number in order], shares
@@ -237,7 +243,9 @@ def _parts(
         folds = dataset.folds(_N_FOLDS, generator)
         return [(rest.thinned(_MOST_ROWS, generator), held) for rest, held in folds]
     share = fraction or _HELD_SHARE
-    rest, held = held_out(dataset, share, generator)
+    # Of very many rows, few are copied.
+    few = dataset.thinned(round(_MOST_ROWS / share), generator)
+    rest, held = held_out(few, share, generator)
     return [(rest.thinned(_MOST_ROWS, generator), held.thinned(_MOST_ROWS, generator))]
 
 
@@ -285,14 +293,29 @@ def _best_density(
     return replace(best, entry=replace(best.entry, weight_of_all=1.0))
 
 
-def _affordable(scores: Sequence[Score], n_rows: int, most: float) -> list[Score]:
+def _affordable(
+    scores: Sequence[Score], search: Search, n_rows: int, most: float
+) -> list[Score]:
     """Return the entries that take no more than is allowed; the cheapest, if none does.
 
     What is allowed is counted in multiplications, not in seconds: the same table gives
     the same committee on every machine.
     """
-    cheap = [score for score in scores if n_rows * score.entry.work <= most]
-    return cheap or [min(scores, key=lambda score: score.entry.work)]
+    work = [_work(score, search, n_rows) for score in scores]
+    pairs = zip(scores, work, strict=True)
+    cheap = [score for score, own in pairs if own <= most]
+    return cheap or [scores[int(np.argmin(work))]]
+
+
+def _work(score: Score, search: Search, n_rows: int) -> float:
+    """Return about how many multiplications an entry takes for a step on its rows."""
+    return _n_trained(score, search, n_rows) * search.work(score.entry)
+
+
+def _n_trained(score: Score, search: Search, n_rows: int) -> int:
+    """Return how many of all rows an entry is trained on in the end."""
+    affordable = int(_MOST_OF_ONE / search.work(score.entry))
+    return min(n_rows, max(_ENOUGH_ROWS, affordable))
 
 
 def _refitted(
@@ -300,7 +323,7 @@ def _refitted(
 ) -> tuple[dict[Entry, Fitted], bool]:
     """Go on with entries on all rows; return records, and whether the user has ended it.
 
-    Those that are missing then are models of a part of the rows.
+    Of very many rows, a random part is enough. Those that are missing then are models of a part of the rows.
     """
     first_part = search.parts[0][0]
     records = {}
@@ -316,10 +339,12 @@ def _refitted(
     try:
         for number, score in enumerate(waiting):
             announce("members", number, len(waiting), score.entry.name)
-            outcome = search.continued(score.entry, dataset)
+            n_trained = _n_trained(score, search, dataset.n_rows)
+            rows = dataset.thinned(n_trained, search.generator)
+            outcome = search.continued(score.entry, rows)
             finished(outcome)
             weight = score.entry.final_weight
-            records[score.entry] = _record(search, dataset, score, outcome, weight)
+            records[score.entry] = _record(search, rows, score, outcome, weight)
     except KeyboardInterrupt:
         return records, True
     return records, False

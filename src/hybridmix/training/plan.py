@@ -16,7 +16,7 @@ from hybridmix.training.run import ClassifierOptions
 # With more real columns than this, correlations are those of a subspace.
 _WIDE = 60
 # Every row with holes has a system of this size or less for each component.
-_FACTORS_WITH_HOLES = 24
+_FACTORS_WITH_HOLES = 16
 # With more labelled rows than this, such systems for several components take too long.
 _MANY_ROWS = 500
 # A component should have this many labelled rows of its class; many components more.
