@@ -257,7 +257,7 @@ def inverse_lower(lower: npt.NDArray[np.floating[Any]]) -> FloatArray:
     work to products of matrices: a fraction of the time of NumPy's inverse.
     """
     size = lower.shape[-1]
-    if size <= _SMALL and lower.size < _FEW * size * size:
+    if size <= _SMALL and lower.size <= _FEW * size * size:
         return np.tril(np.linalg.inv(lower))
     result = np.zeros(lower.shape)
     if size == 1:

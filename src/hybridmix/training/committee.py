@@ -39,8 +39,8 @@ _HELD_SHARE = 0.2
 # Multiplications that all members may take for a step on the rows that they are trained
 # on: minutes of training. EM of the density has more steps, and may take fewer in each.
 _MOST_OF_ALL, _MOST_OF_DENSITY = 3e10, 1e10
-# So many rows are enough; more are trained on if a step takes no more than this.
-_ENOUGH_ROWS, _MOST_OF_ONE = 200_000, 1e10
+# Where a step on all rows takes more for one member, so many of them are enough.
+_MOST_OF_ONE, _ENOUGH_ROWS = 1e10, 200_000
 # A search on this many labelled rows finds what a search on more would.
 _MOST_ROWS = 6_000
 
@@ -314,8 +314,8 @@ def _work(score: Score, search: Search, n_rows: int) -> float:
 
 def _n_trained(score: Score, search: Search, n_rows: int) -> int:
     """Return how many of all rows an entry is trained on in the end."""
-    affordable = int(_MOST_OF_ONE / search.work(score.entry))
-    return min(n_rows, max(_ENOUGH_ROWS, affordable))
+    takes_long = n_rows * search.work(score.entry) > _MOST_OF_ONE
+    return min(n_rows, _ENOUGH_ROWS) if takes_long else n_rows
 
 
 def _refitted(
@@ -323,7 +323,8 @@ def _refitted(
 ) -> tuple[dict[Entry, Fitted], bool]:
     """Go on with entries on all rows; return records, and whether the user has ended it.
 
-    Of very many rows, a random part is enough. Those that are missing then are models of a part of the rows.
+    Of very many rows, a random part is enough. Those that are missing when the user ends
+    it are models of a part of the rows.
     """
     first_part = search.parts[0][0]
     records = {}

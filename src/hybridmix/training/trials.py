@@ -144,7 +144,7 @@ class _Begun:
     outcomes: list[Outcome] = field(default_factory=list)
 
     def at(self, station: int) -> Outcome:
-        """Return what a station leads to; the last one, if the user has ended the path."""
+        """Return what a station leads to, or the last one before an interrupt."""
         self.outcomes += islice(self.path, max(0, station + 1 - len(self.outcomes)))
         return self.outcomes[min(station, len(self.outcomes) - 1)]
 
