@@ -24,6 +24,7 @@ from hybridmix.evaluation import log_joint
 from hybridmix.exceptions import UnsupportedError
 from hybridmix.models import Mixture
 from hybridmix.models.committee import Committee
+from hybridmix.training import affordable
 from hybridmix.training import committee as committee_module
 from hybridmix.training.covariances import covariance_type_of
 from hybridmix.training.run import ClassifierRun
@@ -706,7 +707,7 @@ def test_pseudo_labels_of_a_single_class():
 
 def test_members_that_take_too_long_are_left_out(monkeypatch):
     X, y = crossed()
-    monkeypatch.setattr(committee_module, "_MOST_OF_ALL", 1.0)
+    monkeypatch.setattr(affordable, "_MOST_OF_ALL", 1.0)
     model = HybridMixtureClassifier(n_steps=2, random_state=0).fit(X, y)
     assert len(model.members_) == 1
     np.testing.assert_array_equal(model.committee_.shares, [1.0])
@@ -725,8 +726,8 @@ def continued_rows(monkeypatch):
 
 
 def test_a_part_of_very_many_rows_is_enough(monkeypatch):
-    monkeypatch.setattr(committee_module, "_MOST_OF_ONE", 1.0)
-    monkeypatch.setattr(committee_module, "_ENOUGH_ROWS", 80)
+    monkeypatch.setattr(affordable, "_MOST_OF_ONE", 1.0)
+    monkeypatch.setattr(affordable, "_ENOUGH_ROWS", 80)
     seen = continued_rows(monkeypatch)
     X, y = crossed(200)
     model = HybridMixtureClassifier(n_steps=5, random_state=0, n_jobs=1).fit(X, y)
@@ -738,7 +739,7 @@ def test_a_part_of_very_many_rows_is_enough(monkeypatch):
 
 
 def test_all_rows_are_trained_on_if_that_does_not_take_long(monkeypatch):
-    monkeypatch.setattr(committee_module, "_ENOUGH_ROWS", 80)
+    monkeypatch.setattr(affordable, "_ENOUGH_ROWS", 80)
     seen = continued_rows(monkeypatch)
     X, y = crossed(200)
     HybridMixtureClassifier(n_steps=2, random_state=0).fit(X, y)

@@ -12,6 +12,12 @@ from hybridmix._typing import FloatArray
 from hybridmix.data import Dataset, Schema
 from hybridmix.models.calibration import Calibration
 from hybridmix.progress import announce
+from hybridmix.training.affordable import (
+    affordable_densities,
+    affordable_members,
+    rows_to_train_on,
+    taken_together,
+)
 from hybridmix.training.budget import Budget
 from hybridmix.training.classifier import fit_classifier, held_out
 from hybridmix.training.leaderboard import Trial, simplest_within_noise
@@ -36,11 +42,6 @@ _MOST_MEMBERS = 5
 # Tables of up to this many labelled rows are dealt into folds; larger ones are split.
 _FEW_ROWS, _N_FOLDS = 1_000, 3
 _HELD_SHARE = 0.2
-# Multiplications that all members may take for a step on the rows that they are trained
-# on: minutes of training. EM of the density has more steps, and may take fewer in each.
-_MOST_OF_ALL, _MOST_OF_DENSITY = 3e10, 1e10
-# Where a step on all rows takes more for one member, so many of them are enough.
-_MOST_OF_ONE, _ENOUGH_ROWS = 1e10, 200_000
 # A search on this many labelled rows finds what a search on more would.
 _MOST_ROWS = 6_000
 
@@ -116,7 +117,7 @@ def fit_committee(
     if budget.searches:
         members, shares = _chosen(voters, search, _MOST_MEMBERS, dataset.n_rows)
         plain = [score for score in scores if score.entry.station == 0]
-        plain = _affordable(plain, search, dataset.n_rows, _MOST_OF_DENSITY)
+        plain = affordable_densities(plain, search, dataset.n_rows)
         density = _best_density(plain, search.held(), options.base.unlabelled_weight)
         fitted = _voted(search, dataset, members, shares, density, interrupted)
         larger = larger_candidate(options.base, options.automatic, size)
@@ -173,16 +174,10 @@ def _chosen(
 ) -> tuple[list[Score], FloatArray]:
     """Return the members of the committee, as far as affordable, and their shares."""
     held = search.held()
-    voters = _affordable(voters, search, n_rows, _MOST_OF_ALL)
+    voters = affordable_members(voters, search, n_rows)
     log_scores = np.stack([score.log_scores for score in voters])
     order, _ = fitted_shares(log_scores, held.weights, most)
-    members: list[Score] = []
-    left = _MOST_OF_ALL
-    for score in (voters[number] for number in order):
-        work = _work(score, search, n_rows)
-        if not members or work <= left:
-            members.append(score)
-            left -= work
+    members = taken_together([voters[number] for number in order], search, n_rows)
     log_scores = np.stack([score.log_scores for score in members])
     order, shares = fitted_shares(log_scores, held.weights, len(members))
     return [members[number] for number in order], shares
@@ -293,31 +288,6 @@ def _best_density(
     return replace(best, entry=replace(best.entry, weight_of_all=1.0))
 
 
-def _affordable(
-    scores: Sequence[Score], search: Search, n_rows: int, most: float
-) -> list[Score]:
-    """Return the entries that take no more than is allowed; the cheapest, if none does.
-
-    What is allowed is counted in multiplications, not in seconds: the same table gives
-    the same committee on every machine.
-    """
-    work = [_work(score, search, n_rows) for score in scores]
-    pairs = zip(scores, work, strict=True)
-    cheap = [score for score, own in pairs if own <= most]
-    return cheap or [scores[int(np.argmin(work))]]
-
-
-def _work(score: Score, search: Search, n_rows: int) -> float:
-    """Return about how many multiplications an entry takes for a step on its rows."""
-    return _n_trained(score, search, n_rows) * search.work(score.entry)
-
-
-def _n_trained(score: Score, search: Search, n_rows: int) -> int:
-    """Return how many of all rows an entry is trained on in the end."""
-    takes_long = n_rows * search.work(score.entry) > _MOST_OF_ONE
-    return min(n_rows, _ENOUGH_ROWS) if takes_long else n_rows
-
-
 def _refitted(
     search: Search, dataset: Dataset, scores: Sequence[Score], interrupted: bool
 ) -> tuple[dict[Entry, Fitted], bool]:
@@ -340,8 +310,8 @@ def _refitted(
     try:
         for number, score in enumerate(waiting):
             announce("members", number, len(waiting), score.entry.name)
-            n_trained = _n_trained(score, search, dataset.n_rows)
-            rows = dataset.thinned(n_trained, search.generator)
+            n_rows = rows_to_train_on(score, search, dataset.n_rows)
+            rows = dataset.thinned(n_rows, search.generator)
             outcome = search.continued(score.entry, rows)
             finished(outcome)
             weight = score.entry.final_weight
