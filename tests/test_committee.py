@@ -726,8 +726,7 @@ def continued_rows(monkeypatch):
 
 
 def test_a_part_of_very_many_rows_is_enough(monkeypatch):
-    monkeypatch.setattr(affordable, "_MOST_OF_ONE", 1.0)
-    monkeypatch.setattr(affordable, "_ENOUGH_ROWS", 80)
+    monkeypatch.setattr(committee_module, "ENOUGH_ROWS", 80)
     seen = continued_rows(monkeypatch)
     X, y = crossed(200)
     model = HybridMixtureClassifier(n_steps=5, random_state=0, n_jobs=1).fit(X, y)
@@ -736,14 +735,6 @@ def test_a_part_of_very_many_rows_is_enough(monkeypatch):
     assert model.score(X, y) > 0.8
     again = clone(model).set_params(n_jobs=2).fit(X, y)
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
-
-
-def test_all_rows_are_trained_on_if_that_does_not_take_long(monkeypatch):
-    monkeypatch.setattr(affordable, "_ENOUGH_ROWS", 80)
-    seen = continued_rows(monkeypatch)
-    X, y = crossed(200)
-    HybridMixtureClassifier(n_steps=2, random_state=0).fit(X, y)
-    assert set(seen) == {200}
 
 
 def test_subspaces_of_few_rows_are_fitted_once_for_all_tradeoffs(monkeypatch, iris):

@@ -263,8 +263,9 @@ def inverse_lower(lower: npt.NDArray[np.floating[Any]]) -> FloatArray:
     if size == 1:
         return np.divide(1.0, lower, out=result)
     half = -(-size // 2)
-    halves = np.zeros((2, *lower.shape[:-2], half, half))
-    halves[1, ..., -1, -1] = 1.0  # stays if the size is odd
+    halves = np.empty((2, *lower.shape[:-2], half, half))
+    if size % 2:
+        halves[1] = np.eye(half)  # the last row and column stay
     upper_left, lower_right = slice(half), slice(half, size)
     halves[0] = lower[..., upper_left, upper_left]
     halves[1, ..., : size - half, : size - half] = lower[..., lower_right, lower_right]

@@ -15,24 +15,8 @@ from hybridmix.training.trials import Score, Search
 # Multiplications that all members may take for a step on the rows that they are trained
 # on: minutes of training. EM of the density has more steps, and may take fewer in each.
 _MOST_OF_ALL, _MOST_OF_DENSITY = 3e10, 1e10
-# Where a step on all rows takes more for one entry, so many of them are enough.
-_MOST_OF_ONE, _ENOUGH_ROWS = 1e10, 200_000
-
-
-def rows_to_train_on(score: Score, search: Search, n_rows: int) -> int:
-    """Return how many of all rows an entry is trained on in the end.
-
-    Parameters
-    ----------
-    score : Score
-        Of the entry.
-    search : Search
-        That has tried it.
-    n_rows : int
-        Number of all rows.
-    """
-    takes_long = n_rows * search.work(score.entry) > _MOST_OF_ONE
-    return min(n_rows, _ENOUGH_ROWS) if takes_long else n_rows
+# More rows would not make a better model, but take more time and memory.
+ENOUGH_ROWS = 200_000
 
 
 def affordable_members(
@@ -73,4 +57,4 @@ def _affordable(
 
 def _work(score: Score, search: Search, n_rows: int) -> int:
     """Return about how many multiplications an entry takes for a step on its rows."""
-    return rows_to_train_on(score, search, n_rows) * search.work(score.entry)
+    return min(n_rows, ENOUGH_ROWS) * search.work(score.entry)

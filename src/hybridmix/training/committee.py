@@ -13,9 +13,9 @@ from hybridmix.data import Dataset, Schema
 from hybridmix.models.calibration import Calibration
 from hybridmix.progress import announce
 from hybridmix.training.affordable import (
+    ENOUGH_ROWS,
     affordable_densities,
     affordable_members,
-    rows_to_train_on,
     taken_together,
 )
 from hybridmix.training.budget import Budget
@@ -200,7 +200,8 @@ def _self_trained(
         if found is None or fitted.committee is None:
             return fitted
         announce("pseudo-labels", 0, 1, found.score.entry.name)
-        rows = with_pseudo_labels(dataset, fitted.committee, search.pool)
+        rows = dataset.thinned(ENOUGH_ROWS, search.generator)
+        rows = with_pseudo_labels(rows, fitted.committee, search.pool)
         outcome = found.search.continued(found.score.entry, rows)
         finished(outcome)
     except KeyboardInterrupt:
@@ -307,11 +308,10 @@ def _refitted(
         return records, interrupted
     is_done = first_part is dataset
     waiting = [s for s in scores if not is_done or s.entry.changes_weight]
+    rows = dataset.thinned(ENOUGH_ROWS, search.generator)
     try:
         for number, score in enumerate(waiting):
             announce("members", number, len(waiting), score.entry.name)
-            n_rows = rows_to_train_on(score, search, dataset.n_rows)
-            rows = dataset.thinned(n_rows, search.generator)
             outcome = search.continued(score.entry, rows)
             finished(outcome)
             weight = score.entry.final_weight
