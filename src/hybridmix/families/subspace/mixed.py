@@ -22,7 +22,7 @@ from hybridmix.families.subspace.parameters import (
 )
 
 # Weights that are smaller than this share of the largest one change nothing.
-_NEGLIGIBLE = 1e-10
+_NEGLIGIBLE = 1e-14
 
 
 @dataclass(frozen=True)
