@@ -15,7 +15,7 @@ from hybridmix.training.trials import Score, Search
 # Multiplications that all members may take for a step on the rows that they are trained
 # on: minutes of training. EM of the density has more steps, and may take fewer in each.
 _MOST_OF_ALL, _MOST_OF_DENSITY = 3e10, 1e10
-# More rows would not make a better model, but take more time and memory.
+# More rows improve a model little, and take more time and memory.
 ENOUGH_ROWS = 200_000
 
 
