@@ -28,8 +28,10 @@ TRADEOFFS = (10.0, 100.0)
 # What unlabelled rows may count, compared with labelled ones.
 _WEIGHTS = (0.0, 0.1)
 _FAST_TRADEOFF = 10.0
-# Components and tradeoff of what learns from pseudo-labels.
-_LARGER, _LARGER_TRADEOFF = 4, 1.0
+# What learns from pseudo-labels has this many components per class, the larger number if
+# each of them has this many rows. Labels change from round to round, so that EM need not
+# come closer to its optimum than this.
+_LARGER, _ROWS_OF_LARGER, _LARGER_TOL = (4, 16), 100, 1e-2
 
 
 @dataclass(frozen=True)
@@ -213,21 +215,27 @@ def candidates(
 
 
 def larger_candidate(
-    options: ClassifierOptions, automatic: Automatic, size: TableSize
+    options: ClassifierOptions, automatic: Automatic, size: TableSize, n_unlabelled: int
 ) -> Candidate | None:
-    """Return what learns from pseudo-labels; None if the user has fixed the structure."""
+    """Return what learns from pseudo-labels; None if the user has fixed the structure.
+
+    It is fitted by EM alone: training to discriminate would learn the wrong labels too.
+    """
     chosen = automatic.covariance_type and automatic.n_components and automatic.tradeoff
     if not chosen or not isinstance(options.unlabelled_weight, str):
         return None
     _, several = _types(size)
-    discrimination = replace(options.discrimination, tradeoff=_LARGER_TRADEOFF)
+    few, many = _LARGER
+    has_many = n_unlabelled >= many * _ROWS_OF_LARGER * size.n_classes
+    estimation = options.estimation
     changed = replace(
         options,
         structure=replace(options.structure, covariance_type=several),
-        n_components=[[_LARGER]] * len(options.n_components),
+        estimation=replace(estimation, tol=max(estimation.tol, _LARGER_TOL)),
+        n_components=[[many if has_many else few]] * len(options.n_components),
         unlabelled_weight=1.0,
     )
-    return Candidate(changed, (discrimination,))
+    return Candidate(changed, ())
 
 
 def _weights(given: float | str, size: TableSize) -> tuple[float, ...]:
