@@ -17,7 +17,7 @@ _LEAST_WEIGHT = 5.0
 _COMMON = 0.05
 # Of the cells that are not common, this share has values that repeat; there are at least
 # and at most this many of them; and this many others would fit between two neighbours.
-_LEAST_SHARE, _FEWEST, _MOST, _LEAST_ROOM = 0.5, 10, 500, 4.0
+_LEAST_SHARE, _FEWEST, _MOST, _LEAST_ROOM = 0.5, 10, 500, 10.0
 
 
 def repeated_values(values: FloatArray, weights: FloatArray) -> tuple[float, ...]:
