@@ -29,6 +29,7 @@ from hybridmix.models import Mixture
 from hybridmix.models.committee import Committee
 from hybridmix.training import committee as committee_module
 from hybridmix.training import plan as plan_module
+from hybridmix.training.budget import Budget
 from hybridmix.training.covariances import covariance_type_of
 from hybridmix.training.run import ClassifierRun
 from hybridmix.training.selftraining import with_pseudo_labels
@@ -751,6 +752,19 @@ def test_pseudo_labels_of_a_single_class():
     X, y, _ = mostly_unlabelled(n_classes=1)
     model = HybridMixtureClassifier(n_steps=2, random_state=0).fit(X, y)
     np.testing.assert_array_equal(model.predict_proba(X), 1.0)
+
+
+# Numbers of components -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rows_per_class", "n_real", "most"),
+    [(30, 5, 1), (40, 5, 4), (320, 5, 16), (1700, 5, 128), (1700, 20, 64), (1200, 5, 16)],
+)
+def test_components_are_as_many_as_rows_and_columns_allow(rows_per_class, n_real, most):
+    size = plan_module.TableSize(rows_per_class, n_real, 0, 2, False, False)
+    tried = list(plan_module._structures(size, Budget("balanced")))
+    assert max(n_components for _, n_components in tried) == most
 
 
 # A committee takes the work that it may -------------------------------------------------

@@ -21,6 +21,9 @@ _FACTORS_WITH_HOLES = 24
 _MANY_ROWS = 500
 # A component should have this many labelled rows of its class; many components more.
 _ROWS_PER_COMPONENT, _ROWS_OF_MANY, _MANY = 10, 20, 8
+# More than this many describe tables of few columns: a component should have this many
+# rows for each column.
+_VERY_MANY, _ROWS_PER_COLUMN = 64, 2
 # Holes make full covariances expensive: from this many columns on, several components per
 # class share a subspace.
 _MANY_WITH_HOLES = 30
@@ -279,13 +282,20 @@ def _structures(size: TableSize, budget: Budget) -> Iterator[tuple[str, int]]:
     if single == "full":
         yield "tied", 1
     yield single, 1
-    sizes = (2, 4, 8, 16, 32, 64) if budget.is_thorough else (4, 16, 64)
+    sizes = (2, 4, 8, 16, 32, 64, 128) if budget.is_thorough else (4, 16, 64, 128)
     for n_components in sizes:
-        rows = _ROWS_OF_MANY if n_components >= _MANY else _ROWS_PER_COMPONENT
-        if n_components * rows > size.rows_per_class:
+        if n_components * _rows_needed(n_components, size) > size.rows_per_class:
             return
         if n_components == 4:
             yield "diag", 4
         if size.is_wide_with_holes and size.n_labelled > _MANY_ROWS:
             return
         yield several, n_components
+
+
+def _rows_needed(n_components: int, size: TableSize) -> int:
+    """Return how many rows each of some components should have."""
+    if n_components > _VERY_MANY:
+        n_columns = size.n_real + size.n_categorical
+        return max(_ROWS_PER_COMPONENT, _ROWS_PER_COLUMN * n_columns)
+    return _ROWS_OF_MANY if n_components >= _MANY else _ROWS_PER_COMPONENT
