@@ -754,7 +754,7 @@ def test_pseudo_labels_of_a_single_class():
     np.testing.assert_array_equal(model.predict_proba(X), 1.0)
 
 
-# Numbers of components -------------------------------------------------------------------
+# Numbers of components -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
