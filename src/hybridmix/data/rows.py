@@ -188,16 +188,17 @@ class Dataset:
 
         Unlabelled rows are thinned to the same number. Every class keeps a row.
         """
-        kept = []
-        for part in (self.labels == UNLABELLED, self.labels != UNLABELLED):
-            places = np.flatnonzero(part)
-            if len(places) > n_rows:
-                chosen = generator.choice(places, n_rows, replace=False)
-                _, first = np.unique(self.labels[places], return_index=True)
-                places = np.union1d(chosen, places[first])
-            kept.append(places)
-        if sum(map(len, kept)) == self.n_rows:
+        n_unlabelled = self.unlabelled().n_rows
+        if max(n_unlabelled, self.n_rows - n_unlabelled) <= n_rows:
             return self
+        kept = []
+        for start, stop in ((0, n_unlabelled), (n_unlabelled, self.n_rows)):
+            if stop - start > n_rows:
+                chosen = start + generator.choice(stop - start, n_rows, replace=False)
+                labels = np.arange(self.labels[start], self.labels[stop - 1] + 1)
+                kept.append(np.union1d(chosen, np.searchsorted(self.labels, labels)))
+            else:
+                kept.append(np.arange(start, stop))
         return self.take(np.concatenate(kept))
 
     def folds(

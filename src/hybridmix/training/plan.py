@@ -15,8 +15,9 @@ from hybridmix.training.run import ClassifierOptions
 
 # With more real columns than this, correlations are those of a subspace.
 _WIDE = 60
-# Every row with holes has a system of this size or less for each component.
-_FACTORS_WITH_HOLES = 24
+# Every row with holes has a system of the size of the subspace for each component: there
+# are no more factors than this, and each should have so many labelled rows.
+_FACTORS_WITH_HOLES, _FEWEST_FACTORS, _ROWS_PER_FACTOR = 24, 4, 8
 # With more labelled rows than this, such systems for several components take too long.
 _MANY_ROWS = 500
 # A component should have this many labelled rows of its class; many components more.
@@ -159,6 +160,12 @@ class TableSize:
         return self.has_holes and self.n_real > _MANY_WITH_HOLES
 
     @property
+    def n_factors_with_holes(self) -> int:
+        """Number of factors that rows with holes have."""
+        wanted = int(self.n_labelled / _ROWS_PER_FACTOR)
+        return min(max(wanted, _FEWEST_FACTORS), _FACTORS_WITH_HOLES)
+
+    @property
     def n_labelled(self) -> float:
         """About how many labelled rows there are."""
         return self.rows_per_class * self.n_classes
@@ -203,7 +210,7 @@ def candidates(
         if automatic.covariance_type:
             structure = replace(structure, covariance_type=covariance_type)
             if size.is_wide_with_holes and isinstance(structure.n_factors, str):
-                structure = replace(structure, n_factors=_FACTORS_WITH_HOLES)
+                structure = replace(structure, n_factors=size.n_factors_with_holes)
         if automatic.n_components:
             numbers = [[n_components]] * len(numbers)
         changed = replace(
