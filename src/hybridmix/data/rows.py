@@ -223,10 +223,29 @@ class Dataset:
         weights = None if self.weights is None else self.weights[index]
         return Dataset(self.rows[index], self.labels[index], weights)
 
+    def followed_by(self, other: Dataset) -> Dataset:
+        """Return these rows and others, whose labels are not smaller."""
+        observed = None
+        if self.rows.observed is not None or other.rows.observed is not None:
+            masks = [_mask(part.rows) for part in (self, other)]
+            observed = np.concatenate(masks, axis=1)
+        weights = None
+        if self.weights is not None or other.weights is not None:
+            weights = np.concatenate([self.filled_weights, other.filled_weights])
+        real = np.concatenate([self.rows.real, other.rows.real], axis=1)
+        codes = np.concatenate([self.rows.codes, other.rows.codes], axis=1)
+        labels = np.concatenate([self.labels, other.labels])
+        return Dataset(Rows(real, observed, codes), labels, weights)
+
     def _part(self, start: int, stop: int) -> Dataset:
         here = slice(start, stop)
         weights = None if self.weights is None else self.weights[here]
         return Dataset(self.rows[here], self.labels[here], weights)
+
+
+def _mask(rows: Rows) -> BoolArray:
+    """Return which real cells are observed, also when all are."""
+    return np.ones(rows.real.shape, bool) if rows.observed is None else rows.observed
 
 
 def _training_order(labels: IntArray, observed: BoolArray | None) -> IntArray | None:

@@ -31,7 +31,7 @@ from hybridmix.training.plan import (
 )
 from hybridmix.training.record import INTERRUPTED, Fitted, bic_in_units, history_in_units
 from hybridmix.training.run import ClassifierOptions, Outcome, finished
-from hybridmix.training.selftraining import self_training, voting, with_pseudo_labels
+from hybridmix.training.selftraining import self_training, taught, voting
 from hybridmix.training.trials import Entry, Part, Score, Search
 from hybridmix.training.votes import HeldOut, fitted_shares
 
@@ -44,6 +44,8 @@ _FEW_ROWS, _N_FOLDS = 1_000, 3
 _HELD_SHARE = 0.2
 # A search on this many labelled rows finds what a search on more would.
 _MOST_ROWS = 6_000
+# More unlabelled rows than this add little to what pseudo-labels teach.
+_MOST_TAUGHT = 50_000
 
 
 @dataclass(frozen=True)
@@ -120,9 +122,11 @@ def fit_committee(
         plain = affordable_densities(plain, search, dataset.n_rows)
         density = _best_density(plain, search.held(), options.base.unlabelled_weight)
         fitted = _voted(search, dataset, members, shares, density, interrupted)
-        larger = larger_candidate(options.base, options.automatic, size)
+        rows = dataset.thinned(_MOST_TAUGHT, generator)
+        n_unlabelled = rows.unlabelled().n_rows
+        larger = larger_candidate(options.base, options.automatic, size, n_unlabelled)
         if larger is not None and not fitted.interrupted and not budget.is_spent():
-            fitted = _self_trained(fitted, search, larger, members, shares, dataset)
+            fitted = _self_trained(fitted, search, larger, members, shares, rows)
     else:
         members, shares = _chosen(voters, search, 1, dataset.n_rows)
         records, interrupted = _refitted(search, dataset, members, interrupted)
@@ -196,14 +200,13 @@ def _self_trained(
     It joins the committee. An interrupt leaves the committee as it was.
     """
     try:
-        found = self_training(search, larger, members, shares)
+        unlabelled = dataset.unlabelled()
+        found = self_training(search, larger, members, shares, unlabelled)
         if found is None or fitted.committee is None:
             return fitted
         announce("pseudo-labels", 0, 1, found.score.entry.name)
-        rows = dataset.thinned(ENOUGH_ROWS, search.generator)
-        rows = with_pseudo_labels(rows, fitted.committee, search.pool)
-        outcome = found.search.continued(found.score.entry, rows)
-        finished(outcome)
+        entry = found.score.entry
+        rows, outcome = taught(found.search, entry, fitted.committee, dataset)
     except KeyboardInterrupt:
         return replace(fitted, messages=_messages(True))
     record = _record(search, rows, found.score, outcome, 1.0)
