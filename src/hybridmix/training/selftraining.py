@@ -19,6 +19,7 @@ from hybridmix.models.calibration import Calibration
 from hybridmix.models.committee import Committee
 from hybridmix.models.mixture import Mixture
 from hybridmix.progress import listening
+from hybridmix.training.leaderboard import simplest_within_noise
 from hybridmix.training.plan import Candidate
 from hybridmix.training.run import Outcome, finished
 from hybridmix.training.trials import Entry, Score, Search
@@ -64,7 +65,7 @@ def self_training(
     """Try pseudo-labels on the first part of a search.
 
     Returns None where there is too little to learn from them, or to judge them by, and
-    where held-out labels speak against them.
+    where they do not improve on the committee by more than noise.
 
     Parameters
     ----------
@@ -91,11 +92,11 @@ def self_training(
     rows = own.held()
     score = Score.of(entry, rows, search.calibrate)
     votes = log_joint(committee, held.rows, search.pool)
-    rivals = np.stack([rows.log_scores(votes), score.log_scores])
-    order, both = fitted_shares(rivals, rows.weights, 2)
-    share = float(both[order.index(1)])
-    if share <= 0.5:
+    rivals = [rows.log_scores(votes), score.log_scores]
+    if simplest_within_noise(rivals, rows.weights) == 0:
         return None
+    order, both = fitted_shares(np.stack(rivals), rows.weights, 2)
+    share = float(both[order.index(1)])
     calibration = Calibration()
     if search.calibrate:
         old, new = votes + np.log1p(-share), score.log_probabilities + np.log(share)
