@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         MixtureDensity,
         MixtureImputer,
         MixtureOutlierDetector,
+        MixtureRegressor,
     )
     from hybridmix.io import load, save
     from hybridmix.reporting import report
@@ -26,6 +27,7 @@ __all__ = [
     "MixtureDensity",
     "MixtureImputer",
     "MixtureOutlierDetector",
+    "MixtureRegressor",
     "__version__",
     "load",
     "report",
