@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_array
 
 from hybridmix._typing import BoolArray, FloatArray
-from hybridmix.data.cells import numbers_in
+from hybridmix.data.cells import is_missing, number_of, numbers_in
 from hybridmix.data.columns import Columns, as_frame, read_columns
 from hybridmix.data.rows import MISSING_CODE, Rows, RowSource
 from hybridmix.data.schema import Schema
@@ -35,11 +35,10 @@ def read_targets(y: object) -> tuple[Columns, int]:
     if frame is not None:
         return read_columns(frame), 2
     values = np.asarray(y)
-    if values.dtype.kind not in "fiub":
-        cells = [None if value is None else value for value in values.ravel().tolist()]
-        values = numbers_in(cells, "y").reshape(values.shape)
     if values.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: y is of type {values.dtype}.")
+    if values.dtype.kind not in "fiub":
+        values = _numbers(values)
     values = check_array(
         values.astype(np.float64),
         ensure_2d=False,
@@ -50,6 +49,15 @@ def read_targets(y: object) -> tuple[Columns, int]:
     if values.ndim not in (1, 2):
         raise ValueError(f"y should be of shape (n,) or (n, t), got {values.shape}.")
     return read_columns(values.reshape(len(values), -1)), values.ndim
+
+
+def _numbers(values: np.ndarray) -> FloatArray:
+    """Read numbers among objects or text, NaN where missing."""
+    cells = values.ravel().tolist()
+    for value in cells:
+        if not is_missing(value) and number_of(value) is None:
+            raise ValueError(f"y holds {value!r}, which is not a number.")
+    return numbers_in(cells, "y").reshape(values.shape)
 
 
 def check_observed(targets: Table, weights: FloatArray | None) -> None:

@@ -67,7 +67,8 @@ class MixtureForecaster(MultiOutputMixin, RegressorMixin, FittedMixture):
 
     def _forecasts(self, X: Any, read: Read) -> FloatArray:
         """Return what is read of the distributions of all targets, (t, ..., n)."""
-        rows = PairedRows(self._encode(X), None, self.target_schema_)
+        features = self._encode(X)
+        rows = PairedRows(features, None, self.target_schema_)
         places, targets = self._places, self.target_schema_
         atoms = [_atoms(targets, k) for k in range(len(targets.real))]
         with workers(self._n_threads) as pool:
@@ -87,10 +88,9 @@ class MixtureForecaster(MultiOutputMixin, RegressorMixin, FittedMixture):
 
     def _moments(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """Return means and deviations of the targets, (t, n) each."""
-        targets = self.target_schema_
 
         def read(own: Forecast, k: int) -> FloatArray:
-            return np.stack(_moments(own, targets, k))
+            return np.stack(_moments(own, self.target_schema_, k))
 
         found = self._forecasts(X, read)
         return found[:, 0], found[:, 1]
@@ -234,7 +234,8 @@ class MixtureForecaster(MultiOutputMixin, RegressorMixin, FittedMixture):
         """
         check_number("n_samples", n_samples, 1, whole=True)
         seed = self._seed(random_state)
-        rows = PairedRows(self._encode(X), None, self.target_schema_)
+        features = self._encode(X)
+        rows = PairedRows(features, None, self.target_schema_)
         places, targets = self._places, self.target_schema_
         with workers(self._n_threads) as pool:
             chunked = ChunkedRows(rows, self.predictive_.widest, pool)

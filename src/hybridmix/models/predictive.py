@@ -55,11 +55,8 @@ class Forecast(NamedTuple):
 
     def quantiles(self, level: FloatArray) -> FloatArray:
         """Return the values (n,) below which the levels (n,) lie, by bisection."""
-        ends = (
-            self.means - _TAIL * self.deviations,
-            self.means + _TAIL * self.deviations,
-        )
-        low, high = ends[0].min(axis=0), ends[1].max(axis=0)
+        reach = _TAIL * self.deviations
+        low, high = (self.means - reach).min(axis=0), (self.means + reach).max(axis=0)
         if len(self.atoms):
             low = np.minimum(low, self.atoms.min())
             high = np.maximum(high, self.atoms.max())

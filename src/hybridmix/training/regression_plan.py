@@ -8,8 +8,8 @@ from hybridmix.training.budget import Budget
 from hybridmix.training.candidates import Candidate, Choice, TableSize
 from hybridmix.training.families import Structure
 
-# With more real columns than this, correlations are those of a subspace; with holes, where
-# every row has a system of equations of its own, from fewer columns on.
+# With more real columns than this, correlations are those of a subspace; holes, which
+# give every row a system of equations of its own, make it fewer columns.
 _WIDE, _WIDE_WITH_HOLES = 60, 40
 # A component should have at least this many rows.
 _ROWS_PER_COMPONENT = 12
@@ -76,7 +76,7 @@ def planned(
     for one in structures:
         numbers = list(n_components)
         if choice.n_components:
-            numbers = [k for k in _numbers(one, structure, budget, size) if k <= most]
+            numbers = [k for k in _numbers(one, budget, size) if k <= most]
         kind = one.covariance_type
         kept = [k for k in numbers if size.cost(kind, k) <= limit] or numbers[:1]
         says_prior = one.covariance_prior != structure.covariance_prior
@@ -106,9 +106,7 @@ def _structures(
     return kinds
 
 
-def _numbers(
-    own: Structure, given: Structure, budget: Budget, size: TableSize
-) -> list[int]:
+def _numbers(own: Structure, budget: Budget, size: TableSize) -> list[int]:
     """Return the numbers of components to try with a structure."""
     if not budget.searches:
         return [k for k in _NUMBERS if k == 1 or k * 5 * size.n_real <= size.n_free][-1:]

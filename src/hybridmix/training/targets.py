@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -74,7 +74,7 @@ class TargetTrainer:
         return Solution(
             fit.model,
             fit.value,
-            dict(fit.traces),
+            {name: list(trace) for name, trace in fit.traces.items()},
             fit.converged,
             fit.interrupted,
             fit.n_reseeded,
@@ -90,7 +90,14 @@ class TargetTrainer:
         problem = Problem(dataset, objective, model, self.pool)
         solver = LimitedMemoryBFGS(self.n_steps, curvature=1.0 + tradeoff)
         solution = solver.solve(problem, model)
-        return replace(solution, model=solution.model.mixture)
+        return Solution(
+            solution.model.mixture,
+            solution.value,
+            solution.traces,
+            solution.converged,
+            solution.interrupted,
+            n_iter=solution.n_iter,
+        )
 
     def log_predictive(self, model: Mixture, dataset: Dataset) -> FloatArray:
         """Return log predictive densities for all spreads, then log p(x), (G + 1, n).
