@@ -18,7 +18,7 @@ from sklearn.metrics import (
 )
 
 import hybridmix
-from hybridmix.cli.results import Tally
+from hybridmix.cli.tallies import Tally
 from hybridmix.metrics import calibration_report
 
 # All commands, all formats ------------------------------------------------------------

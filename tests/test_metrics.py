@@ -13,7 +13,7 @@ from sklearn.metrics import (
 )
 
 from hybridmix._estimates import Estimate
-from hybridmix.cli.results import Tally
+from hybridmix.cli.tallies import Tally
 from hybridmix.metrics import (
     LEAST_PROBABILITY,
     RankCounts,

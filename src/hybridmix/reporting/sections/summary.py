@@ -61,9 +61,8 @@ def _model_sentence(subject: Subject) -> str:
     if subject.has_numbers:
         n_averaged = count(len(model.predictive_.members), "mixture")
         return (
-            f"{name} {model.purpose}. This one averages the predictions of {n_averaged} "
-            f"of rows and targets. Its density of the rows has {' '.join(parts)}, and "
-            f"{size}."
+            f"{name} {model.purpose}. This one averages the predictions of {n_averaged}. "
+            f"Its density of the rows has {' '.join(parts)}, and {size}."
         )
     committee = committee_of(model)
     if committee is None:
