@@ -35,11 +35,11 @@ from hybridmix.training.leaderboard import leaderboard
 from hybridmix.training.regression import (
     FittedRegression,
     Member,
-    Part,
     RegressionOptions,
-    RegressionRun,
+    fit_regressor,
     pooled,
 )
+from hybridmix.training.regression_trials import Part
 from hybridmix.training.starts import METHODS
 
 # Folds that keep groups together.
@@ -193,10 +193,9 @@ class MixtureRegressor(MixtureForecaster, MixtureEstimator):
             parts = _grouped_parts(rows, targets, read.weights, groups)
         generator = np.random.default_rng(self._seed())
         with workers(self.n_jobs) as pool, printing(self.verbose):
-            run = RegressionRun(
+            fitted = fit_regressor(
                 self._options(), dataset, parts, joint, places, generator, pool
             )
-            fitted = run.fit()
         about = {
             **read.attributes,
             "schema_": read.table.schema,
