@@ -285,6 +285,15 @@ def labels_of(model: Model, table: Table, chunk: Chunk, target: str) -> list[Any
     return labels
 
 
+def check_one_target(regressor: Any) -> None:
+    """Refuse regressors of several targets, which come from Python."""
+    if regressor.n_outputs_ > 1:
+        raise InputError(
+            f"The model predicts {regressor.n_outputs_} targets; the command line takes "
+            "models of one."
+        )
+
+
 def targets_of(model: Model, table: Table, chunk: Chunk, target: str) -> FloatArray:
     """Return the targets of rows, NaN where missing."""
     mark = model.unlabelled

@@ -13,7 +13,7 @@ import numpy as np
 from hybridmix._typing import FloatArray
 from hybridmix.cli.cells import Column, TypedColumn
 from hybridmix.cli.console import Console
-from hybridmix.cli.models import Matching, Model
+from hybridmix.cli.models import Matching, Model, check_one_target
 from hybridmix.cli.tables import Chunk, InputError, Table
 from hybridmix.cli.workflow import split
 from hybridmix.cli.writing import Write, writing
@@ -76,11 +76,7 @@ def predictions(
 
 def _predicted_numbers(estimator: Any, frame: Any, coverage: float) -> Columns:
     """Return the means of a target, and the ends of their intervals."""
-    if estimator.n_outputs_ > 1:
-        raise InputError(
-            f"The model predicts {estimator.n_outputs_} targets; on the command line, "
-            "models have one."
-        )
+    check_one_target(estimator)
     if not 0.0 < coverage < 1.0:
         raise InputError(f"--coverage {coverage:g}: give a share between 0 and 1.")
     mean = np.ravel(estimator.predict(frame))

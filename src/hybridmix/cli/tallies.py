@@ -9,7 +9,13 @@ import numpy as np
 from hybridmix._estimates import Estimate
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.cli.console import Console
-from hybridmix.cli.models import Matching, label_column, labels_of, targets_of
+from hybridmix.cli.models import (
+    Matching,
+    check_one_target,
+    label_column,
+    labels_of,
+    targets_of,
+)
 from hybridmix.cli.tables import InputError
 from hybridmix.data import UNLABELLED
 from hybridmix.data.fingerprint import Fingerprint, Origin, Overlap
@@ -236,6 +242,7 @@ def evaluated(
     chunks = console.track(matching.table.chunks(chunk_rows), "predicting")
     fingerprint = getattr(estimator, "fingerprint_", None)
     if model.is_regressor:
+        check_one_target(estimator)
         tally = TargetTally(fingerprint)
         for chunk in chunks:
             frame = matching.frame(chunk)

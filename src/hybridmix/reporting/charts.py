@@ -25,6 +25,8 @@ from hybridmix.reporting.plane import HEIGHT, TOP, WIDTH, Plane, limits_of, plac
 MAX_SERIES = 6
 # More points than this cannot be told apart at this size.
 _MAX_POINTS = 200
+# More intervals than this would cover each other.
+_MAX_INTERVALS = 100
 _LEVELS = 5
 
 
@@ -97,7 +99,7 @@ def line_chart(
     for place, one in enumerate(series):
         parts.append(_drawn(plane, one, place, steps, lines, markers))
     picture = _svg("".join(parts), description)
-    return picture + (_legend(series) if len(series) > 1 else "")
+    return picture + (_legend([s.name for s in series]) if len(series) > 1 else "")
 
 
 def interval_chart(
@@ -124,8 +126,8 @@ def interval_chart(
         Of the axes.
     """
     order = np.argsort(x, kind="stable")
-    if len(order) > _MAX_POINTS:
-        places = np.linspace(0, len(order) - 1, _MAX_POINTS)
+    if len(order) > _MAX_INTERVALS:
+        places = np.linspace(0, len(order) - 1, _MAX_INTERVALS)
         order = order[np.unique(places.round().astype(int))]
     x, y, low, high = x[order], y[order], low[order], high[order]
     # Points decide about the axis: one interval that is very wide would hide the others.
@@ -142,8 +144,8 @@ def interval_chart(
         one = Series(("inside", "outside")[place], x[kept], y[kept])
         radius = (2.0, 3.5)[place]
         parts.append(_marks(one, plane.points(one.x, one.y), f"s{place}", radius))
-        names.append(Series(f"{one.name} ({len(kept)})", (), ()))
-    return _svg("".join(parts), description) + _legend(names)
+        names.append(f"{one.name} ({len(kept)})")
+    return _svg("".join(parts), description) + _legend(names, marks=True)
 
 
 def histogram(
@@ -362,12 +364,15 @@ def _svg(content: str, description: str, height: float = HEIGHT) -> str:
     )
 
 
-def _legend(series: Sequence[Series]) -> str:
-    entries = [
-        f'<svg viewBox="0 0 34 10" aria-hidden="true"><path class="line s{place}" '
-        f'd="M1 5H33"/></svg>{escape(one.name)}'
-        for place, one in enumerate(series)
-    ]
+def _legend(names: Sequence[str], marks: bool = False) -> str:
+    entries = []
+    for place, name in enumerate(names):
+        sample = f'<path class="line s{place}" d="M1 5H33"/>'
+        if marks:
+            sample = f'<circle class="s{place}" cx="17" cy="5" r="3.5"/>'
+        entries.append(
+            f'<svg viewBox="0 0 34 10" aria-hidden="true">{sample}</svg>{escape(name)}'
+        )
     items = "".join(element("li", entry) for entry in entries)
     return element("ul", items, class_="legend")
 

@@ -63,8 +63,9 @@ def _targets(trial: Trial) -> str:
     )
     return figure(
         picture,
-        "Targets (points) and 90 % intervals (bars) by predicted mean. One point in ten "
-        "should lie outside its bar. On the dotted line, predictions are perfect.",
+        "Targets (points) and 90 % intervals (bars) by predicted mean, of at most 100 "
+        "rows. One point in ten should lie outside its bar. On the dotted line, "
+        "predictions are perfect.",
     )
 
 
@@ -131,8 +132,8 @@ def _by_holes(findings: Findings) -> str:
         if len(members) >= FEWEST_ROWS
     ]
     return table(
-        "Rows by the share of their cells that is missing: what is not known makes "
-        f"intervals wider. Groups of fewer than {FEWEST_ROWS} rows are left out",
+        "Rows by the share of their cells that is missing. The more, the "
+        f"wider the intervals should be. Groups of fewer than {FEWEST_ROWS} rows are left out",
         ("cells missing", "rows", "RMSE", "mean error", "coverage", "interval width"),
         rows,
     )
