@@ -132,8 +132,8 @@ def _by_holes(findings: Findings) -> str:
         if len(members) >= FEWEST_ROWS
     ]
     return table(
-        "Rows by the share of their cells that is missing. The more, the "
-        f"wider the intervals should be. Groups of fewer than {FEWEST_ROWS} rows are left out",
+        "Rows by the share of their cells that is missing: the more, the wider intervals "
+        f"should be. Groups of fewer than {FEWEST_ROWS} rows are left out",
         ("cells missing", "rows", "RMSE", "mean error", "coverage", "interval width"),
         rows,
     )
