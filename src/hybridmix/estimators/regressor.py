@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_consistent_length
 from hybridmix._checks import check_word
 from hybridmix._parallel import workers
 from hybridmix._registered import registered
+from hybridmix._require import require, require_instance
 from hybridmix._typing import FloatArray
 from hybridmix.data import Dataset, Schema, Table
 from hybridmix.data.shape_options import check_shape_option
@@ -243,6 +244,16 @@ class MixtureRegressor(MixtureForecaster, MixtureEstimator):
         member._publish({**attributes, "predictive_": predictive})
         return member
 
+    def check_consistent(self) -> None:
+        """Raise ValueError unless members and spread are those of the predictions."""
+        super().check_consistent()
+        learned = vars(self)
+        same = learned.get("spread_", self.predictive_.spread) == self.predictive_.spread
+        require(same, "spread_ is not that of predictive_")
+        require_instance("members_", learned.get("members_", []), list)
+        for member in learned.get("members_", []):
+            require_instance("members_", member, MixtureForecaster)
+
     # Options --------------------------------------------------------------------------
 
     @property
@@ -269,7 +280,7 @@ class MixtureRegressor(MixtureForecaster, MixtureEstimator):
 
     def _check_options(self) -> None:
         super()._check_options()
-        check_shape_option(self.target_shapes)
+        check_shape_option(self.target_shapes, "target_shapes")
         self._options()
 
     def _options(self) -> RegressionOptions:
