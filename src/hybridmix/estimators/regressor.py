@@ -71,13 +71,13 @@ class MixtureRegressor(MixtureForecaster, MixtureEstimator):
         Numbers of components to try.
     tradeoff : float or "auto", default="auto"
         Training maximises :math:`\log p(x, y) + \lambda \log p(y \mid x)`, by L-BFGS from
-        the result of EM, unless this weight :math:`\lambda` is 0. "auto" tries 0 and 1;
-        it is 0 with ``effort="fast"``.
+        the result of EM, unless this weight :math:`\lambda` is 0. "auto" tries 0, 1
+        and 10; it is 0 with ``effort="fast"``.
     n_starts : int or "auto", default="auto"
-        How many starts of EM are averaged. "auto" is up to four in a search, as far as
-        time allows, and one otherwise.
-    n_steps : int, default=50
-        Largest number of iterations of L-BFGS.
+        How many starts of EM are averaged. "auto" is two in a search, four in a thorough
+        one, as far as time allows, and one otherwise.
+    n_steps : int, default=30
+        Largest number of iterations of L-BFGS; "auto" tradeoffs share them.
     calibrate : bool or "auto", default="auto"
         Correct the spread of the predictive distributions by held-out rows. With fixed
         options this takes more fits, and "auto" does not do it.
@@ -150,7 +150,7 @@ class MixtureRegressor(MixtureForecaster, MixtureEstimator):
     n_components: Components | str = field(default="auto", kw_only=False)
     tradeoff: float | str = "auto"
     n_starts: int | str = "auto"
-    n_steps: int = 50
+    n_steps: int = 30
     calibrate: bool | str = "auto"
     target_shapes: Any = "auto"
 
