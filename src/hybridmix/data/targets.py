@@ -13,7 +13,6 @@ from hybridmix.data.cells import is_missing, number_of, numbers_in
 from hybridmix.data.columns import Columns, as_frame, read_columns
 from hybridmix.data.rows import MISSING_CODE, Rows, RowSource
 from hybridmix.data.schema import Schema
-from hybridmix.data.table import Table
 
 
 def read_targets(y: object) -> tuple[Columns, int]:
@@ -60,20 +59,24 @@ def _numbers(values: np.ndarray) -> FloatArray:
     return numbers_in(cells, "y").reshape(values.shape)
 
 
-def check_observed(targets: Table, weights: FloatArray | None) -> None:
-    """Refuse targets without any value in a row of positive weight."""
+def check_observed(targets: Columns, weights: FloatArray | None) -> None:
+    """Refuse targets that are categories, or have no value in a row of some weight."""
+    for place in range(targets.n_columns):
+        if targets.is_categorical(place):
+            raise ValueError(f"{_name(targets, place)} does not hold numbers.")
+    values = targets.real(range(targets.n_columns))
     counted = slice(None) if weights is None else weights > 0.0
-    is_seen = ~np.isnan(targets.real[counted]).all(axis=0)
+    is_seen = ~np.isnan(values[counted]).all(axis=0)
     if not is_seen.all():
-        place = targets.schema.real[int(np.argmin(is_seen))]
-        raise ValueError(f"{target_name(targets.schema, place)} has no observed value.")
+        name = _name(targets, int(np.argmin(is_seen)))
+        raise ValueError(f"{name} has no observed value.")
 
 
-def target_name(schema: Schema, place: int) -> str:
+def _name(targets: Columns, place: int) -> str:
     """Return what to call a target in messages."""
-    if schema.names is not None:
-        return f"the target {schema.names[place]!r}"
-    return "y" if schema.n_columns == 1 else f"column {place} of y"
+    if targets.names is not None:
+        return f"The target {targets.names[place]!r}"
+    return "y" if targets.n_columns == 1 else f"column {place} of y"
 
 
 def joined_schema(features: Schema, targets: Schema) -> Schema:

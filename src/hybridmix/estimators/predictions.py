@@ -22,6 +22,8 @@ from hybridmix.evaluation import ChunkedRows
 from hybridmix.models.predictive import Forecast, Predictive
 
 Read = Callable[[Forecast, int], FloatArray]
+# Values nearer to a spike than this, in the scale of rows, are the spike.
+_SAME = 1e-9
 
 
 class MixtureForecaster(MultiOutputMixin, RegressorMixin, FittedMixture):
@@ -65,9 +67,8 @@ class MixtureForecaster(MultiOutputMixin, RegressorMixin, FittedMixture):
     def _places(self) -> TargetPlaces:
         return TargetPlaces.of(self.schema_, self.target_schema_)
 
-    def _forecasts(self, X: Any, read: Read) -> FloatArray:
+    def _forecasts(self, features: Table, read: Read) -> FloatArray:
         """Return what is read of the distributions of all targets, (t, ..., n)."""
-        features = self._encode(X)
         rows = PairedRows(features, None, self.target_schema_)
         places, targets = self._places, self.target_schema_
         atoms = [_atoms(targets, k) for k in range(len(targets.real))]
@@ -86,23 +87,33 @@ class MixtureForecaster(MultiOutputMixin, RegressorMixin, FittedMixture):
 
             return np.concatenate(list(chunked.map(chunk)), axis=-1)
 
-    def _moments(self, X: Any) -> tuple[FloatArray, FloatArray]:
-        """Return means and deviations of the targets, (t, n) each."""
+    def table_moments(self, table: Table) -> tuple[FloatArray, FloatArray]:
+        """Return means and deviations (t, n) of the targets of encoded rows."""
 
         def read(own: Forecast, k: int) -> FloatArray:
             return np.stack(_moments(own, self.target_schema_, k))
 
-        found = self._forecasts(X, read)
+        found = self._forecasts(table, read)
         return found[:, 0], found[:, 1]
+
+    def table_quantiles(self, table: Table, levels: FloatArray) -> FloatArray:
+        """Return quantiles (t, q, n) of the targets of encoded rows."""
+
+        def read(own: Forecast, k: int) -> FloatArray:
+            n_rows = own.means.shape[1]
+            found = [own.quantiles(np.full(n_rows, level)) for level in levels]
+            return _in_units(np.stack(found), self.target_schema_, k)
+
+        return self._forecasts(table, read)
 
     def _shaped(self, values: FloatArray) -> FloatArray:
         """Turn (t, n), or (t, q, n), into (n,) or (n, t), with q as the last axis."""
         values = np.moveaxis(values, -1, 0)
         return np.ascontiguousarray(values[:, 0] if self.target_ndim_ == 1 else values)
 
-    def _in_units(self, values: FloatArray, k: int) -> FloatArray:
-        """Turn values of a target in the scale of rows into those of the table."""
-        return _in_units(values, self.target_schema_, k)
+    def encoded(self, X: Any) -> Table:
+        """Return a table as the model reads it, after the checks of scikit-learn."""
+        return self._encode(X)
 
     # Public -----------------------------------------------------------------------------
 
@@ -125,7 +136,7 @@ class MixtureForecaster(MultiOutputMixin, RegressorMixin, FittedMixture):
         std : ndarray of the same shape
             Deviations, if they were asked for.
         """
-        means, deviations = map(self._shaped, self._moments(X))
+        means, deviations = map(self._shaped, self.table_moments(self._encode(X)))
         return (means, deviations) if return_std else means
 
     def predict_quantiles(self, X: Any, quantiles: Any = (0.05, 0.5, 0.95)) -> FloatArray:
@@ -151,13 +162,8 @@ class MixtureForecaster(MultiOutputMixin, RegressorMixin, FittedMixture):
                 f"quantiles={quantiles!r} is not valid: levels must be greater than 0 "
                 "and less than 1."
             )
-
-        def read(own: Forecast, k: int) -> FloatArray:
-            n_rows = own.means.shape[1]
-            found = [own.quantiles(np.full(n_rows, q)) for q in np.atleast_1d(levels)]
-            return self._in_units(np.stack(found), k)
-
-        values = self._shaped(self._forecasts(X, read))
+        table = self._encode(X)
+        values = self._shaped(self.table_quantiles(table, np.atleast_1d(levels)))
         return values[..., 0] if levels.ndim == 0 else values
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> FloatArray:
@@ -251,7 +257,7 @@ class MixtureForecaster(MultiOutputMixin, RegressorMixin, FittedMixture):
                     n_samples,
                     generator,
                 )
-                found = [self._in_units(own, k) for k, own in enumerate(draws)]
+                found = [_in_units(own, targets, k) for k, own in enumerate(draws)]
                 shapes = [_shape(targets, k) for k in range(len(found))]
                 pairs = zip(shapes, found, strict=True)
                 return np.stack([shape.allowed(own) for shape, own in pairs])
@@ -339,6 +345,8 @@ def _in_units(values: FloatArray, targets: Schema, k: int) -> FloatArray:
     """Turn values in the scale of rows into the units of a target, within its bounds."""
     shape = _shape(targets, k)
     found = shape.inverse(values * targets.scale[k] + targets.centre[k])
+    for spike, atom in zip(shape.spikes, _atoms(targets, k), strict=True):
+        found = np.where(np.abs(values - atom) < _SAME, spike, found)
     return np.clip(found, shape.low, shape.high)
 
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_consistent_length
 from hybridmix._checks import check_word
 from hybridmix._parallel import workers
 from hybridmix._registered import registered
+from hybridmix._require import require, require_instance
 from hybridmix._typing import FloatArray
 from hybridmix.data import Dataset, Schema, Table
 from hybridmix.data.shape_options import check_shape_option
@@ -70,13 +71,13 @@ class MixtureRegressor(MixtureForecaster, MixtureEstimator):
         Numbers of components to try.
     tradeoff : float or "auto", default="auto"
         Training maximises :math:`\log p(x, y) + \lambda \log p(y \mid x)`, by L-BFGS from
-        the result of EM, unless this weight :math:`\lambda` is 0. "auto" tries 0 and 1;
-        it is 0 with ``effort="fast"``.
+        the result of EM, unless this weight :math:`\lambda` is 0. "auto" tries 0, 1
+        and 10; it is 0 with ``effort="fast"``.
     n_starts : int or "auto", default="auto"
-        How many starts of EM are averaged. "auto" is up to four in a search, as far as
-        time allows, and one otherwise.
-    n_steps : int, default=50
-        Largest number of iterations of L-BFGS.
+        How many starts of EM are averaged. "auto" is two in a search, four in a thorough
+        one, as far as time allows, and one otherwise.
+    n_steps : int, default=30
+        Largest number of iterations of L-BFGS; "auto" tradeoffs share them.
     calibrate : bool or "auto", default="auto"
         Correct the spread of the predictive distributions by held-out rows. With fixed
         options this takes more fits, and "auto" does not do it.
@@ -149,7 +150,7 @@ class MixtureRegressor(MixtureForecaster, MixtureEstimator):
     n_components: Components | str = field(default="auto", kw_only=False)
     tradeoff: float | str = "auto"
     n_starts: int | str = "auto"
-    n_steps: int = 50
+    n_steps: int = 30
     calibrate: bool | str = "auto"
     target_shapes: Any = "auto"
 
@@ -180,9 +181,9 @@ class MixtureRegressor(MixtureForecaster, MixtureEstimator):
         columns, n_dimensions = read_targets(y)
         read = self._learn_table(X, sample_weight)
         check_consistent_length(np.empty(read.table.n_rows), np.empty(columns.n_rows))
+        check_observed(columns, read.weights)
         schema = Schema.learn(columns, None, self.target_shapes, weights=read.weights)
         targets = schema.encode(columns)
-        check_observed(targets, read.weights)
         joint = joined_schema(read.table.schema, schema)
         places = TargetPlaces.of(read.table.schema, schema)
         rows = PairedRows(read.table, targets, schema)
@@ -243,6 +244,16 @@ class MixtureRegressor(MixtureForecaster, MixtureEstimator):
         member._publish({**attributes, "predictive_": predictive})
         return member
 
+    def check_consistent(self) -> None:
+        """Raise ValueError unless members and spread are those of the predictions."""
+        super().check_consistent()
+        learned = vars(self)
+        same = learned.get("spread_", self.predictive_.spread) == self.predictive_.spread
+        require(same, "spread_ is not that of predictive_")
+        require_instance("members_", learned.get("members_", []), list)
+        for member in learned.get("members_", []):
+            require_instance("members_", member, MixtureForecaster)
+
     # Options --------------------------------------------------------------------------
 
     @property
@@ -269,7 +280,7 @@ class MixtureRegressor(MixtureForecaster, MixtureEstimator):
 
     def _check_options(self) -> None:
         super()._check_options()
-        check_shape_option(self.target_shapes)
+        check_shape_option(self.target_shapes, "target_shapes")
         self._options()
 
     def _options(self) -> RegressionOptions:

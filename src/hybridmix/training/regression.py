@@ -34,7 +34,7 @@ from hybridmix.training.votes import fitted_shares
 _MOST_MEMBERS = 5
 # Tables of up to this many rows are dealt into folds; larger ones are split, and a search
 # on this many rows finds what a search on more would.
-_FEW_ROWS, _N_FOLDS, _MOST_ROWS = 2_000, 4, 8_000
+_FEW_ROWS, _N_FOLDS, _MOST_ROWS = 2_000, 3, 8_000
 # Subspaces of tables of up to this many rows are fitted anew to all rows.
 _FEW_FOR_SUBSPACE = 1_000
 

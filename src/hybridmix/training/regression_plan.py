@@ -24,7 +24,7 @@ _WEAK = 1.0
 # About how many multiplications an iteration of EM may take for one start of a candidate,
 # and for all of them.
 _COSTLY, _COSTLY_THOROUGH, _CHEAP = 2e8, 2e9, 2e8
-_MOST_STARTS = 3
+_MOST_STARTS, _MOST_STARTS_THOROUGH = 2, 4
 # Weights of the predictive likelihood. Strong ones serve complete tables.
 TRADEOFFS = (1.0, 10.0)
 _FEWEST_DIAGONAL = 8
@@ -100,7 +100,8 @@ def planned(
         found += [Candidate(one, k, says_prior, size.n_real > 0) for k in kept]
     found.sort(key=lambda candidate: candidate.n_components)
     plan = Plan(found, tradeoffs, is_given, {})
-    most = 1 if plan.is_single else _MOST_STARTS
+    most = _MOST_STARTS_THOROUGH if budget.is_thorough else _MOST_STARTS
+    most = 1 if plan.is_single else most
     starts = {own.name: _starts_of(own, size, n_starts, most) for own in found}
     return replace(plan, starts=starts)
 
@@ -132,7 +133,7 @@ def _structures(
     if not budget.searches:
         return [structure]
     found = [structure]
-    is_free = isinstance(structure.covariance_prior, str)
+    is_free = choice.is_free and isinstance(structure.covariance_prior, str)
     if structure.covariance_type == "full" and is_free:
         strong = structure.prior_strength(size.n_real)
         found = [replace(structure, covariance_prior=own) for own in (strong, _WEAK)]
