@@ -232,10 +232,8 @@ def averaged(n_mixtures: int, spread: float) -> str:
     mixtures = (
         "one mixture" if n_mixtures == 1 else f"an average of {n_mixtures} mixtures"
     )
-    return (
-        f"Predictions come from {mixtures} of rows and targets, with deviations times "
-        f"{spread:.3g}."
-    )
+    corrected = f", with deviations times {spread:.3g}" if spread != 1.0 else ""
+    return f"Predictions come from {mixtures} of rows and targets{corrected}."
 
 
 def search_of(values: Mapping[str, Any]) -> list[Any]:
