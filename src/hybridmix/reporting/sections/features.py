@@ -12,7 +12,7 @@ from hybridmix.inspection import (
 )
 from hybridmix.reporting.charts import bar
 from hybridmix.reporting.findings import Findings
-from hybridmix.reporting.markup import Markup, fixed, note, number, paragraph, table
+from hybridmix.reporting.markup import Markup, alike, fixed, note, paragraph, table
 from hybridmix.reporting.wording import drawn_from, scored_rows
 from hybridmix.tasks.base import quiet
 
@@ -89,21 +89,22 @@ def _importance_table(importance: FeatureImportance | TargetImportance) -> str:
 def _target_table(
     importance: TargetImportance, order: IntArray, bars: dict[int, Markup]
 ) -> str:
+    written = alike(importance.rmse)
     rows = [
         (
             importance.names[j],
-            number(importance.loss_increase[j]),
+            written(importance.loss_increase[j]),
             bars[j],
-            number(importance.hidden_rmse[j]),
+            written(importance.hidden_rmse[j]),
             fixed(importance.hidden_log_density[j]),
-            number(importance.alone_rmse[j]),
+            written(importance.alone_rmse[j]),
             fixed(importance.alone_log_density[j]),
         )
         for j in order
     ]
     return table(
         "Columns by how much the RMSE rises without them; LPD is the log predictive "
-        f"density. With all columns: RMSE {number(importance.rmse)}, LPD "
+        f"density. With all columns: RMSE {written(importance.rmse)}, LPD "
         f"{fixed(importance.log_density)}",
         (
             "column",

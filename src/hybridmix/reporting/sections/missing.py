@@ -11,14 +11,16 @@ from hybridmix.inspection import missing_feature_curve
 from hybridmix.reporting.charts import Series, line_chart
 from hybridmix.reporting.findings import Findings
 from hybridmix.reporting.markup import (
+    alike,
     figure,
     figures,
+    fixed,
     paragraph,
     percent,
     table,
 )
 from hybridmix.reporting.subject import Subject
-from hybridmix.reporting.wording import drawn_from, score_number, scored_rows
+from hybridmix.reporting.wording import drawn_from, scored_rows
 from hybridmix.tasks.base import quiet
 from hybridmix.tasks.trials import Contender, Trial
 
@@ -37,12 +39,13 @@ def missing_section(findings: Findings) -> str:
     """Draw scores while more and more cells are hidden."""
     task = findings.subject.task
     name = _SCORES[task.target][0]
-    written = score_number(task.metric(name))
     curves = [
         _curve(findings.subject, trial, one, model)
         for trial, one, model in _compared(findings)
     ]
     rates = curves[0].rates
+    has_unit = task.metric(name).has_unit
+    written = alike(float(curves[0].mean[0])) if has_unit else fixed
     series = [
         Series(curve.name, 100.0 * rates, curve.mean, curve.deviation) for curve in curves
     ]

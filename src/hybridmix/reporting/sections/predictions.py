@@ -18,6 +18,7 @@ from hybridmix.metrics import (
 from hybridmix.reporting.charts import Series, histogram, interval_chart, line_chart
 from hybridmix.reporting.findings import Findings
 from hybridmix.reporting.markup import (
+    alike,
     figure,
     figures,
     fixed,
@@ -161,11 +162,12 @@ def _line(name: str, trial: Trial, members: IntArray) -> tuple[str, ...]:
     truth, outputs = trial.truth[members], trial.ours.outputs[members]
     scores = regression_scores(truth, outputs)
     low, high = intervals_of(outputs)
+    written = alike(float(trial.truth.std()))
     return (
         name,
         f"{len(members):,}",
-        number(scores["RMSE"].value),
-        number(float(np.mean(truth - means_of(outputs)))),
+        written(scores["RMSE"].value),
+        written(float(np.mean(truth - means_of(outputs)))),
         fixed(scores["coverage"].value),
-        number(float(np.mean(high - low))),
+        written(float(np.mean(high - low))),
     )

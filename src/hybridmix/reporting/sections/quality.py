@@ -18,6 +18,9 @@ from hybridmix.reporting.wording import SEVERAL, SINGLE, full_name, score_text
 from hybridmix.tasks.base import Metric
 from hybridmix.tasks.trials import Contender, Trial
 
+# More scores than this, with their intervals, do not fit next to each other.
+_MAX_ACROSS = 4
+
 
 def quality_section(findings: Findings) -> str:
     """Show scores, with those of other models where these could be trained."""
@@ -33,6 +36,9 @@ def quality_section(findings: Findings) -> str:
 def _score_table(findings: Findings, trial: Trial) -> str:
     metrics = findings.subject.task.metrics
     parts = [full_name(findings, trial), SEVERAL if trial.is_retrained else SINGLE]
+    if len(trial.contenders) == 1 and len(metrics) > _MAX_ACROSS:
+        lines = [(metric.name, score_text(trial.ours, metric)) for metric in metrics]
+        return table("; ".join(parts), ("score", trial.ours.name), lines)
     best: dict[str, float] = {}
     if len(trial.contenders) > 1:
         parts.append("the best of each column in bold")
