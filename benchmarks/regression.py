@@ -7,14 +7,15 @@ targets: their coverage, and the interval score of Gneiting and Raftery (2007) i
 units, lower is better. NLPD is the negative log predictive density in these units.
 
 Rivals have their usual imputation, and options by cross-validation where that is usual.
-Their intervals come from residuals of five-fold cross-validation (conformal), those of the
-forest also from the training targets in its leaves (quantile forest), and those of boosting
-also from quantile losses. Their densities are Gaussians with the deviation of these
-residuals; quantiles alone have no density.
+Their intervals come from residuals of five-fold cross-validation (conformal); those of
+the forest also from the training targets in its leaves (quantile forest), and those of
+boosting also from quantile losses. Their densities are Gaussians with the deviation of
+these residuals; quantiles alone have no density.
 
-``regression.csv`` has the figures of every split, ``regression_summary.csv`` the means and
-the differences to the best rival with standard errors over splits. Splits are those of the
-seeds 0, 1, ...; the search was designed on seeds 1000 to 1002 of some of the tables.
+``regression.csv`` has the figures of every split, ``regression_summary.csv`` the means
+and the differences to the best rival, with standard errors over splits. Splits are those
+of the seeds 0, 1 and so on; the search was designed on some of the tables, with the seeds
+1000 to 1002.
 """
 
 from __future__ import annotations
