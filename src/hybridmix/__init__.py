@@ -1,7 +1,7 @@
 """hybridmix: generative models trained to discriminate.
 
 Mixture models of real, categorical and mixed tables that classify, estimate densities,
-fill holes and find outliers, with missing values marginalised exactly.
+predict, fill holes and find outliers, with missing values marginalised exactly.
 """
 
 TYPE_CHECKING = False

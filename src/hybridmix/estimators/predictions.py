@@ -257,10 +257,8 @@ class MixtureForecaster(MultiOutputMixin, RegressorMixin, FittedMixture):
                     n_samples,
                     generator,
                 )
-                found = [_in_units(own, targets, k) for k, own in enumerate(draws)]
-                shapes = [_shape(targets, k) for k in range(len(found))]
-                pairs = zip(shapes, found, strict=True)
-                return np.stack([shape.allowed(own) for shape, own in pairs])
+                pairs = enumerate(draws)
+                return np.stack([_in_units(own, targets, k, True) for k, own in pairs])
 
             return self._shaped(np.concatenate(list(chunked.map(chunk)), axis=-1))
 
@@ -341,13 +339,19 @@ def _atoms(targets: Schema, k: int) -> FloatArray:
     return (mapped - targets.centre[k]) / targets.scale[k]
 
 
-def _in_units(values: FloatArray, targets: Schema, k: int) -> FloatArray:
-    """Turn values in the scale of rows into the units of a target, within its bounds."""
+def _in_units(
+    values: FloatArray, targets: Schema, k: int, whole: bool = False
+) -> FloatArray:
+    """Turn values in the scale of rows into the units of a target, within its bounds.
+
+    Those of whole numbers are rounded if `whole`.
+    """
     shape = _shape(targets, k)
     found = shape.inverse(values * targets.scale[k] + targets.centre[k])
+    found = shape.allowed(found) if whole else np.clip(found, shape.low, shape.high)
     for spike, atom in zip(shape.spikes, _atoms(targets, k), strict=True):
         found = np.where(np.abs(values - atom) < _SAME, spike, found)
-    return np.clip(found, shape.low, shape.high)
+    return found
 
 
 def _moments(own: Forecast, targets: Schema, k: int) -> tuple[FloatArray, FloatArray]:
@@ -365,4 +369,5 @@ def _moments(own: Forecast, targets: Schema, k: int) -> tuple[FloatArray, FloatA
     # Differences to the mean keep their digits.
     variance = np.einsum("jn,jn->n", own.weights, deviations**2 + (means - mean) ** 2)
     variance += np.einsum("sn,sn->n", own.masses, (spikes[:, None] - mean) ** 2)
-    return np.clip(mean, shape.low, shape.high), np.sqrt(variance)
+    low, high = min((shape.low, *shape.spikes)), max((shape.high, *shape.spikes))
+    return np.clip(mean, low, high), np.sqrt(variance)

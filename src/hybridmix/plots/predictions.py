@@ -303,8 +303,8 @@ class DependenceDisplay:
             raise ValueError(f"Column {column!r} is not a real column of the model.")
         place = schema.real.index(position)
         known = estimator.encoded(X).real[:, place]
-        ends = np.nanquantile(known, [0.01, 0.99])
-        values = np.linspace(*ends, _N_POINTS)
+        first, last = np.nanquantile(known, [0.01, 0.99])
+        values = np.linspace(first, last, _N_POINTS)
         real = np.full((_N_POINTS, len(schema.real)), np.nan)
         real[:, place] = values
         codes = np.full((_N_POINTS, len(schema.categorical)), -1, np.int32)
@@ -317,7 +317,7 @@ class DependenceDisplay:
         display.plot(ax=ax)
         if y is not None:
             own = one_target(y, target)
-            inside = (known >= ends[0]) & (known <= ends[1])
+            inside = (known >= first) & (known <= last)
             style = {"color": GREY, "marker": ".", "linestyle": "", "markersize": 3}
             display.ax_.plot(known[inside], own[inside], zorder=0, **style)
         return display
