@@ -22,6 +22,7 @@ SCRIPTS = [
     "imputation",
     "outliers",
     "defaults",
+    "regression",
     "targets",
     "roth",
     "roth_time",

@@ -20,6 +20,7 @@ from hybridmix import (
     MixtureDensity,
     MixtureImputer,
     MixtureOutlierDetector,
+    MixtureRegressor,
 )
 from hybridmix.training.covariances import COVARIANCE_TYPES
 from hybridmix.training.discriminative import LOSSES, OBJECTIVES, SOLVERS
@@ -62,6 +63,7 @@ def defaults():
         MixtureDensity(),
         MixtureImputer(),
         MixtureOutlierDetector(),
+        MixtureRegressor(n_steps=5),
     )
     return [
         clone(kind).set_params(effort=effort, random_state=0)
@@ -105,6 +107,8 @@ def others():
         MixtureImputer([1, 2], n_draws=2),
         MixtureOutlierDetector([1, 2, 4, 8]),
         MixtureOutlierDetector([1, 2, 4, 8], contamination=0.1),
+        MixtureRegressor(2, tradeoff=0.0),
+        MixtureRegressor(1, tradeoff=1.0, n_steps=5),
     )
     return [
         clone(kind).set_params(covariance_type=name, random_state=0)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hybridmix import HybridMixtureClassifier
+from hybridmix import HybridMixtureClassifier, MixtureRegressor
 from hybridmix._parallel import Workers
 from hybridmix.data import Dataset, Rows
 from hybridmix.families import (
@@ -34,6 +34,20 @@ PLAIN = {
 def plain_classifier(*objective, **options):
     """Return a classifier that chooses nothing by itself, except for what is given."""
     return HybridMixtureClassifier(*objective, **{**PLAIN, **options})
+
+
+def plain_regressor(**options):
+    """Return a regressor that chooses nothing by itself, except for what is given."""
+    plain = {
+        "n_components": 1,
+        "covariance_type": "full",
+        "covariance_prior": 0.0,
+        "tradeoff": 0.0,
+        "column_shapes": "plain",
+        "target_shapes": "plain",
+        "random_state": 0,
+    }
+    return MixtureRegressor(**{**plain, **options})
 
 
 def families(strength=0.7):

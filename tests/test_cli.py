@@ -18,7 +18,7 @@ from sklearn.metrics import (
 )
 
 import hybridmix
-from hybridmix.cli.results import Tally
+from hybridmix.cli.tallies import Tally
 from hybridmix.metrics import calibration_report
 
 # All commands, all formats ------------------------------------------------------------
@@ -131,8 +131,8 @@ def test_without_a_target_it_is_a_density(shell):
     assert isinstance(hybridmix.load("density.hmx"), hybridmix.MixtureDensity)
     lines = shell.run("predict", "density.hmx", table, "--keep", "none").splitlines()
     assert lines[0].startswith("component,probability_0")
-    assert "no classes" in shell.fail("evaluate", "density.hmx", table)
-    assert "--tune is for classifiers" in shell.fail(
+    assert "nothing to evaluate" in shell.fail("evaluate", "density.hmx", table)
+    assert "--tune needs a target" in shell.fail(
         "fit", table, "-o", "density.hmx", "--tune"
     )
 
@@ -293,7 +293,7 @@ def test_imputers_and_detectors_from_python(shell):
     assert told["outliers"] == np.sum(detector.predict(frame) == -1)
     scores = detector.score_samples(frame)
     assert [row["row"] for row in told["worst"]] == (np.argsort(scores)[:2] + 1).tolist()
-    assert "does not classify" in shell.fail("predict", "detector.hmx", "table.csv")
+    assert "does not predict" in shell.fail("predict", "detector.hmx", "table.csv")
     shell.run("impute", "table.csv", "-m", "detector.hmx")
 
 

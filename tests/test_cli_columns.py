@@ -318,36 +318,61 @@ def test_time_is_linear_in_columns(shell, fitted):
 # Targets ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_measurements_are_not_classes(shell, suffix):
+def decided(shell, frame, *options, sep=",", decimal="."):
+    """Return the task that a fit decides on, and what it says about it."""
+    frame.to_csv("t.csv", index=False, sep=sep, decimal=decimal)
+    command = ["fit", "t.csv", "-o", "m.hmx", "--components", 1, "--covariance", "diag"]
+    told = json.loads(
+        shell.run(*command, "--drop", "id,day", "--effort", "fast", *options, "--json")
+    )
+    return told["task"], shell.err
+
+
+def test_measurements_are_predicted_as_numbers(shell):
     rng = np.random.default_rng(0)
-    frame = make_table(4000).assign(price=rng.integers(1000, size=4000) / 8 + 0.125)
+    frame = make_table(400).assign(price=rng.integers(100, size=400) / 8 + 0.125)
+    task, _ = decided(shell, frame, "-t", "price")
+    assert task == "regress"
+    shell.run("fit", "t.csv", "-t", "price", "-o", "m.hmx", "--effort", "fast")
     n_values = frame["price"].nunique()
-    table = write(frame, f"t.{suffix}")
-    before = time.process_time()
-    line = shell.fail("fit", table, "-t", "price", "-o", "m.hmx")
-    assert time.process_time() - before < 5.0
-    assert f"--target price: {n_values} different numbers in 4000 rows look like" in line
-    assert "a regression target, which is not supported yet" in line
+    said = f"--target price has {n_values} different numbers in 400 rows"
+    assert f"{said}: it is predicted as a number." in shell.err
+    assert "add --task classify" in shell.err
+    assert f"{n_values} different" in shell.err
 
 
 def test_decimal_commas_are_measurements_too(shell):
     frame = make_table().assign(price=np.arange(60) % 25 + 0.5)
-    frame.to_csv("t.csv", index=False, sep=";", decimal=",")
-    line = shell.fail("fit", "t.csv", "-t", "price", "-o", "m.hmx")
-    assert "25 different numbers in 60 rows look like a regression target" in line
+    assert decided(shell, frame, "-t", "price", sep=";", decimal=",")[0] == "regress"
+    model = hybridmix.load("m.hmx")
+    assert model.target_schema_.centre == pytest.approx(frame["price"].mean(), rel=0.2)
 
 
-def test_whole_numbers_as_targets(shell):
-    frame = make_table(400).assign(age=np.arange(400) % 130, number=np.arange(400) + 5)
-    write(frame, "t.csv")
-    line = shell.fail("fit", "t.csv", "-t", "number", "-o", "m.hmx")
-    assert "400 different numbers in 400 rows look like a regression target" in line
-    shell.run(
-        "fit", "t.csv", "-t", "age", "-o", "m.hmx", "-q", "--drop", "id,day", *QUICK
+@pytest.mark.parametrize(
+    ("numbers", "task"),
+    [
+        (np.arange(400) % 20, "classify"),  # few of them
+        (np.arange(400) % 90, "classify"),  # more, and each of them several times
+        (np.arange(400) % 130, "regress"),  # more than anyone has classes
+        (np.arange(400) + 5, "regress"),  # all of them different
+        (np.minimum(np.arange(400), 25), "regress"),  # some occur once, as ages do
+        (np.arange(400) % 3 - 1.0, "classify"),  # whole, but written with a point
+    ],
+)
+def test_whole_numbers_as_targets(shell, numbers, task):
+    frame = make_table(400).assign(number=numbers)
+    assert decided(shell, frame, "-t", "number")[0] == task
+    other = {"classify": "regress", "regress": "classify"}[task]
+    assert decided(shell, frame, "-t", "number", "--task", other)[0] == other
+
+
+def test_many_classes_are_doubted(shell):
+    frame = make_table(400).assign(age=np.arange(400) % 130)
+    _, said = decided(shell, frame, "-t", "age", "--task", "classify")
+    assert (
+        "--target age has 130 different numbers, and each is treated as a class" in said
     )
-    assert "--target age has 130 different whole numbers" in shell.err
-    shell.fail("fit", "t.csv", "-t", "day", "-o", "m.hmx")
+    assert "are not classes" in shell.fail("fit", "t.csv", "-t", "day", "-o", "m.hmx")
 
 
 def test_few_fractions_are_classes(shell):

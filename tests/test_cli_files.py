@@ -119,7 +119,10 @@ def test_byte_order_marks_and_blank_lines(shell):
             ["fit", "t.csv", "-o", "m.hmx", "--drop", "zzz"],
             "The columns are 'id', 'size'",
         ),
-        (["fit", "t.csv", "-o", "m.hmx", "-t", "size"], "51 different numbers"),
+        (
+            ["fit", "t.csv", "-o", "m.hmx", "-t", "size", "--tune"],
+            "--tune is for classifiers",
+        ),
         (["fit", "t.csv", "-o", "m.hmx", "--real", "size", "--drop", "size"], "at once"),
         (["fit", "t.csv", "-o", "m.hmx", "--components", "two"], "--components two"),
         (

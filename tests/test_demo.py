@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import hybridmix
-from hybridmix.cli import demo, main
+from hybridmix.cli import demo, demo_numbers, main
 
 
 @pytest.fixture(scope="module")
@@ -36,9 +36,10 @@ def test_files_and_text(tmp_path, capsys):
     assert max(map(len, printed.splitlines())) <= 96 + len(str(tmp_path))
     for name in ("HybridMixtureClassifier()", "boosted trees", "RBF SVM", "generative"):
         assert name in printed
-    report = tmp_path / "demo" / "report.html"
-    assert str(report) in printed
-    assert "</html>" in report.read_text(encoding="utf-8")
+    for name in ("report.html", "regression_report.html"):
+        report = tmp_path / "demo" / name
+        assert str(report) in printed
+        assert "</html>" in report.read_text(encoding="utf-8")
     test = pd.read_csv(tmp_path / "demo" / "new_tumours.csv").drop(columns=demo.TARGET)
     filled = pd.read_csv(tmp_path / "demo" / "filled.csv")
     assert not filled.isna().to_numpy().any()
@@ -54,3 +55,14 @@ def test_files_and_text(tmp_path, capsys):
         )
         == 0
     )
+
+
+def test_numbers_are_predicted_with_intervals():
+    patients = demo_numbers.Patients.drawn()
+    assert patients.y_train.isna().mean() == pytest.approx(0.2, abs=0.07)
+    assert patients.train.isna().to_numpy().mean() == pytest.approx(0.3, abs=0.03)
+    _, scores = demo_numbers.compare(patients)
+    (_, ours), *rivals = scores.items()
+    assert all(ours[0] < rival[0] for _, rival in rivals)
+    # 177 rows: four standard errors.
+    assert 0.81 < ours[1] < 0.99

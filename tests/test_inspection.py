@@ -4,17 +4,21 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from helpers import plain_classifier
-from sklearn.datasets import load_iris, load_wine
+from helpers import plain_classifier, plain_regressor
+from sklearn.datasets import load_diabetes, load_iris, load_wine
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.metrics import log_loss
+from sklearn.metrics import log_loss, root_mean_squared_error
 
 from hybridmix import (
     HybridMixtureClassifierCV,
     MixtureDensity,
     MixtureOutlierDetector,
 )
-from hybridmix.inspection import feature_importance, missing_feature_curve
+from hybridmix.inspection import (
+    TargetImportance,
+    feature_importance,
+    missing_feature_curve,
+)
 from hybridmix.progress import announce, listening
 
 
@@ -85,6 +89,59 @@ def test_importance_needs_a_mixture(wine):
     other = HistGradientBoostingClassifier(max_iter=2).fit(*wine)
     with pytest.raises(TypeError, match="HistGradientBoostingClassifier cannot"):
         feature_importance(other, *wine)
+
+
+@pytest.fixture(scope="module")
+def diabetes():
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    return X.iloc[:, :4], y
+
+
+def test_columns_hidden_from_a_regressor(diabetes):
+    """By the likelihood, marginalising a column equals never having had it."""
+    X, y = diabetes
+    model = plain_regressor().fit(X, y)
+    importance = feature_importance(model, X, y)
+    assert isinstance(importance, TargetImportance)
+    assert importance.names == tuple(X.columns)
+    for j, name in enumerate(X):
+        for part, errors, densities in (
+            (X.drop(columns=name), importance.hidden_rmse, importance.hidden_log_density),
+            (X[[name]], importance.alone_rmse, importance.alone_log_density),
+        ):
+            smaller = plain_regressor().fit(part, y)
+            rmse = root_mean_squared_error(y, smaller.predict(part))
+            assert errors[j] == pytest.approx(rmse, rel=1e-6)
+            density = smaller.log_predictive_density(part, y).mean()
+            assert densities[j] == pytest.approx(density, rel=1e-6)
+    assert X.columns[importance.order[0]] == "bmi"
+    assert np.all(np.diff(importance.loss_increase[importance.order]) <= 0)
+    lines = str(importance).splitlines()
+    assert lines[0].startswith("all columns: RMSE")
+    assert lines[2].startswith("bmi")
+
+
+def test_importance_leaves_rows_without_a_target_out(diabetes):
+    X, y = diabetes
+    model = plain_regressor().fit(X, y)
+    halved = feature_importance(model, X[::2], y[::2])
+    holes = feature_importance(model, X, y.where(np.arange(len(y)) % 2 == 0))
+    np.testing.assert_allclose(holes.hidden_rmse, halved.hidden_rmse)
+    with pytest.raises(ValueError, match="no target"):
+        feature_importance(model, X, np.full(len(y), np.nan))
+    several = plain_regressor().fit(X, np.column_stack([y, y**2]))
+    with pytest.raises(ValueError, match="2 targets"):
+        feature_importance(several, X, np.column_stack([y, y**2]))
+
+
+def test_curve_of_a_regressor(diabetes):
+    X, y = diabetes
+    model = plain_regressor().fit(X, y)
+    curve = missing_feature_curve(model, X, y, rates=[0, 0.5, 1], random_state=0)
+    assert curve.metric == "r2"
+    assert np.all(curve.scores[0] == model.score(X, y))
+    assert np.all(np.diff(curve.mean) < 0)
+    assert curve.mean[-1] == pytest.approx(0.0, abs=1e-9)
 
 
 def test_curve_falls_and_repeats(wine, classifier):

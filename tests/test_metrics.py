@@ -5,23 +5,34 @@ import math
 import numpy as np
 import pytest
 from scipy.special import softmax
+from scipy.stats import norm
 from sklearn.metrics import (
     accuracy_score,
     balanced_accuracy_score,
     log_loss,
+    mean_absolute_error,
+    mean_pinball_loss,
+    r2_score,
     roc_auc_score,
+    root_mean_squared_error,
 )
 
 from hybridmix._estimates import Estimate
-from hybridmix.cli.results import Tally
+from hybridmix.cli.tallies import Tally
 from hybridmix.metrics import (
     LEAST_PROBABILITY,
+    LEVELS,
     RankCounts,
     Ranks,
+    RegressionSums,
     ScoreSums,
+    as_forecasts,
     calibration_report,
     classification_scores,
+    intervals_of,
     label_losses,
+    means_of,
+    regression_scores,
 )
 
 
@@ -125,3 +136,99 @@ def test_means_of_large_values_keep_their_uncertainty():
     values = 1e9 + np.random.default_rng(0).normal(size=1000)
     found = Estimate.of_values(values)
     assert found.high - found.low == pytest.approx(2 * 1.96 / 1000**0.5, rel=0.1)
+
+
+# Regression ---------------------------------------------------------------------------
+
+
+def forecasts(n_rows=400, seed=0):
+    rng = np.random.default_rng(seed)
+    means = 50.0 + 10.0 * rng.normal(size=n_rows)
+    targets = means + 3.0 * rng.normal(size=n_rows)
+    quantiles = means[:, None] + 3.0 * norm.ppf(LEVELS)
+    densities = norm.logpdf(targets, means, 3.0)
+    return targets, as_forecasts(means, densities, quantiles)
+
+
+def test_scores_of_regression_are_those_of_scikit_learn():
+    targets, given = forecasts()
+    scores, means = regression_scores(targets, given), means_of(given)
+    low, high = intervals_of(given)
+    # The interval score is the sum of the pinball losses of its ends, but for a factor.
+    pinball = mean_pinball_loss(targets, low, alpha=0.05)
+    pinball += mean_pinball_loss(targets, high, alpha=0.95)
+    expected = {
+        "RMSE": root_mean_squared_error(targets, means),
+        "MAE": mean_absolute_error(targets, means),
+        "R²": r2_score(targets, means),
+        "coverage": np.mean((low <= targets) & (targets <= high)),
+        "interval score": pinball / 0.05,
+        "log predictive density": norm.logpdf(targets, means, 3.0).mean(),
+    }
+    assert scores.keys() == expected.keys()
+    for name, value in expected.items():
+        assert scores[name].value == pytest.approx(value, rel=1e-9)
+        assert scores[name].low < value < scores[name].high
+
+
+@pytest.mark.parametrize("name", ["RMSE", "MAE", "R²", "interval score"])
+def test_intervals_of_regression_hold_what_they_should(name):
+    """Of tables of 200 rows, 95 % have an interval that holds the score of very many."""
+    truth = regression_scores(*forecasts(200_000, seed=1))[name].value
+    found = [regression_scores(*forecasts(200, seed))[name] for seed in range(2, 402)]
+    held = np.mean([score.low <= truth <= score.high for score in found])
+    assert 0.91 < held < 0.98
+
+
+def test_sums_of_regression_can_be_added():
+    targets, given = forecasts()
+    whole = RegressionSums.of(targets, given)
+    parts = [
+        RegressionSums.of(targets[rows], given[rows], whole.origin)
+        for rows in (slice(0, 1), slice(1, 150), slice(150, None))
+    ]
+    total = parts[0] + parts[1] + parts[2]
+    assert total.n_rows == whole.n_rows == 400
+    np.testing.assert_array_equal(total.below, whole.below)
+    for name, score in total.estimates().items():
+        other = whole.estimates()[name]
+        values = [score.value, score.low, score.high]
+        assert values == pytest.approx([other.value, other.low, other.high], rel=1e-9)
+    with pytest.raises(ValueError, match="different origins"):
+        parts[0] + RegressionSums.of(targets, given, (0.0, 1.0))
+
+
+def test_scores_of_regression_do_not_depend_on_units():
+    targets, given = forecasts()
+    usual = regression_scores(targets, given)
+    shift, scale = 1e9, 1e-3
+    moved = shift + scale * given
+    moved[:, 1] = given[:, 1] - np.log(scale)
+    found = regression_scores(shift + scale * targets, moved)
+    for name, factor in (("RMSE", scale), ("MAE", scale), ("interval score", scale)):
+        assert found[name].value == pytest.approx(factor * usual[name].value, rel=1e-3)
+    for name in ("R²", "coverage"):
+        assert found[name].value == pytest.approx(usual[name].value, abs=1e-3)
+
+
+def test_forecasts_without_densities_and_constant_targets():
+    targets, given = forecasts(20)
+    given[:, 1] = np.nan
+    scores = regression_scores(targets, given)
+    assert math.isnan(scores["log predictive density"].value)
+    assert not any(
+        math.isnan(score.value)
+        for name, score in scores.items()
+        if name != "log predictive density"
+    )
+    same = regression_scores(np.full(20, 50.0), given)
+    assert math.isnan(same["R²"].value)
+    assert same["RMSE"].value > 0.0
+
+
+def test_calibration_of_quantiles():
+    sums = RegressionSums.of(*forecasts(20_000))
+    np.testing.assert_allclose(sums.shares_below, LEVELS, atol=0.015)
+    assert sums.calibration_error < 0.01
+    targets, given = forecasts(2000)
+    assert RegressionSums.of(targets + 5.0, given).calibration_error > 0.2

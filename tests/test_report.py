@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from helpers import plain_classifier
+from helpers import plain_classifier, plain_regressor
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
@@ -27,6 +27,7 @@ from hybridmix import (
 )
 from hybridmix.progress import listening
 from hybridmix.reporting import report
+from hybridmix.reporting.charts import interval_chart
 from hybridmix.reporting.markup import NONE, number, percent, tick_texts, with_deviation
 from hybridmix.reporting.plane import ticks
 from hybridmix.reporting.sections import SECTIONS, training
@@ -34,8 +35,10 @@ from hybridmix.reporting.subject import Subject
 from hybridmix.tasks import baselines, trials
 from hybridmix.tasks.base import dealt_folds
 
-OF_CLASSES = {"errors", "missing", "features"}
-WITHOUT_CLASSES = {section.anchor for section in SECTIONS} - OF_CLASSES
+ALL = {section.anchor for section in SECTIONS}
+OF_CLASSES = ALL - {"predictions"}
+OF_NUMBERS = ALL - {"errors"}
+WITHOUT_CLASSES = ALL - {"errors", "predictions", "missing", "features"}
 MINUS = "\N{MINUS SIGN}"
 VOID = {"meta", "link", "br", "img", "hr"}
 
@@ -86,7 +89,7 @@ def check(html, sections=None):
     """Check what holds for every report, and return its structure."""
     page = Page(html)
     assert len(set(page.ids)) == len(page.ids)
-    expected = {section.anchor for section in SECTIONS} if sections is None else sections
+    expected = OF_CLASSES if sections is None else sections
     assert set(page.text) - {""} == expected
     # Nothing is loaded: links lead within the page.
     assert set(page.references) == {f"#{anchor}" for anchor in expected} | {"data:,"}
@@ -549,7 +552,7 @@ def test_without_labels(fitted, y):
     model, X, labels = fitted
     y = None if y is None else np.full(len(labels), -1)
     page = check(report(model, X, y).html)
-    for anchor in OF_CLASSES:
+    for anchor in ("errors", "missing", "features"):
         assert "label" in page.text[anchor]
         assert anchor not in page.tables
 
@@ -660,3 +663,68 @@ def test_import_is_cheap():
         "assert not [name for name in heavy if name in sys.modules]"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# Regressors ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def prices():
+    """A regressor and its table: holes, categories, and rows without a target."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(160, 4)), columns=["a", "b", "c", "<d>"])
+    X["e"] = rng.choice(["yes", "no"], 160)
+    y = 1e-4 * (X["a"] + 2.0 * X["b"] + (X["e"] == "yes") + rng.normal(size=160))
+    X = X.mask(rng.random(X.shape) < 0.15)
+    y = y.mask(rng.random(160) < 0.1)
+    return plain_regressor(covariance_prior=1.0).fit(X, y), X, y
+
+
+def test_report_on_a_regressor(prices):
+    written = report(*prices, title="Prices", cv=2)
+    page = check(written.html, OF_NUMBERS)
+    assert "mean squared error" in page.text["reproduce"]
+    scores = page.tables["quality"][0]
+    assert scores[0][1:] == [
+        "RMSE",
+        "MAE",
+        "R²",
+        "coverage",
+        "interval score",
+        "log predictive density",
+    ]
+    # Small units keep their digits.
+    assert float(scores[1][1].split(" ± ")[0]) == pytest.approx(1e-4, rel=0.5)
+    by_holes = page.tables["predictions"][0]
+    assert by_holes[0][0] == "cells missing"
+    assert by_holes[1][0] == "none"
+    n_scored = int(prices[2].notna().sum())
+    assert sum(int(row[1]) for row in by_holes[1:]) <= n_scored
+    assert f"{n_scored} of 160 rows have a target" in page.text["data"]
+    features = page.tables["features"][0]
+    assert features[1][0] == "b"
+    assert "RMSE by the share of cells hidden" in page.text["missing"]
+    assert "averaged over others" in page.text["training"]
+    assert page.tables["density"][0][0][2] == "target"
+    assert report(*prices, title="Prices", cv=2).html == written.html
+
+
+def test_report_on_a_regressor_without_holes_or_targets(prices):
+    model, X, y = prices
+    complete = X.dropna()
+    text = check(
+        report(model, complete, y[complete.index], cv=2, baselines=False).html, OF_NUMBERS
+    ).text["predictions"]
+    assert "No cell of these rows is missing." in text
+    page = check(report(model, X).html, OF_NUMBERS)
+    assert "No targets were given" in page.text["predictions"]
+    assert "No targets were given" in page.text["data"]
+
+
+def test_intervals_of_many_points_are_thinned():
+    x = np.arange(1000.0)
+    picture = interval_chart(
+        x, x, x - 1.0, x + 1.0, description="d", x_label="x", y_label="y"
+    )
+    assert picture.count("<circle") == 100 + 2
+    assert "outside (0)" in picture

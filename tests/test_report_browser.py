@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import plain_classifier
+from helpers import plain_classifier, plain_regressor
 
 from hybridmix.reporting import report
 from hybridmix.reporting.sections import SECTIONS
@@ -56,8 +56,8 @@ return [...document.querySelectorAll(written)]
 """
 
 
-@pytest.fixture(scope="module")
-def page(tmp_path_factory):
+@pytest.fixture(scope="module", params=["classes", "numbers"])
+def page(request, tmp_path_factory):
     """A report on a mixed table with long names, written to a file."""
     rng = np.random.default_rng(0)
     label = rng.integers(3, size=90)
@@ -70,9 +70,13 @@ def page(tmp_path_factory):
         }
     )
     X = X.mask(rng.random(X.shape) < 0.1)
-    y = np.array(["setosa", "versicolor", "virginica"])[label]
-    model = plain_classifier(n_components=2, n_steps=3, random_state=0).fit(X, y)
-    path = tmp_path_factory.mktemp("report") / "report.html"
+    if request.param == "classes":
+        y = np.array(["setosa", "versicolor", "virginica"])[label]
+        model = plain_classifier(n_components=2, n_steps=3, random_state=0).fit(X, y)
+    else:
+        y = 1000.0 * label + 100.0 * rng.normal(size=90)
+        model = plain_regressor(covariance_prior=1.0).fit(X, y)
+    path = tmp_path_factory.mktemp(request.param) / "report.html"
     written = report(model, X, y, title="In a browser", cv=2)
     written.save(path)
     path.with_name("notebook.html").write_text(
@@ -150,7 +154,11 @@ def test_policy_keeps_the_network_out(browser, page):
 @pytest.mark.parametrize("width", [360, 390, 1280])
 def test_sections_are_visible_and_nothing_sticks_out(browser, page, width):
     show(browser, page, width)
+    target = "numbers" if "numbers" in page else "classes"
     for section in SECTIONS:
+        if section.targets is not None and target not in section.targets:
+            assert not browser.find_elements("id", section.anchor)
+            continue
         found = browser.find_element("id", section.anchor)
         assert found.is_displayed()
         assert found.size["height"] > 50

@@ -24,6 +24,7 @@ from hybridmix import (
     MixtureDensity,
     MixtureImputer,
     MixtureOutlierDetector,
+    MixtureRegressor,
 )
 
 OF_TRAINING = {
@@ -36,6 +37,9 @@ OF_TRAINING = {
     "check_methods_subset_invariance",
     "check_outliers_fit_predict",
     "check_outliers_train",
+    "check_regressor_multioutput",
+    "check_regressors_int",
+    "check_regressors_train",
     "check_sample_weight_equivalence_on_dense_data",
     "check_transformer_general",
 }
@@ -44,6 +48,7 @@ COMPLETE = [
     MixtureDensity(n_components=2, covariance_type="diag", random_state=0),
     MixtureImputer(random_state=0),
     MixtureOutlierDetector(random_state=0),
+    MixtureRegressor([1, 2], n_steps=5, random_state=0),
     HybridMixtureClassifier(),
     plain_classifier(),
     plain_classifier("likelihood", covariance_type="tied"),

@@ -6,9 +6,9 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import plain_classifier
+from helpers import plain_classifier, plain_regressor
 from sklearn.base import clone
-from sklearn.datasets import load_wine
+from sklearn.datasets import load_diabetes, load_wine
 
 import hybridmix
 from hybridmix import (
@@ -16,14 +16,17 @@ from hybridmix import (
     MixtureDensity,
     MixtureImputer,
     MixtureOutlierDetector,
+    MixtureRegressor,
 )
 from hybridmix.cli import main
 from hybridmix.data.fingerprint import Origin
-from hybridmix.metrics import classification_scores
+from hybridmix.metrics import LEVELS, classification_scores, regression_scores
 from hybridmix.reporting import report
 from hybridmix.reporting.findings import found_out
 from hybridmix.reporting.subject import Subject
-from hybridmix.tasks import Classify, Describe, task_of
+from hybridmix.tasks import Classify, Describe, Metric, Regress, task_of
+from hybridmix.tasks.baselines import ConformalRegressor
+from hybridmix.tasks.regress import forecasts_of
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +67,8 @@ def test_tasks_of_models():
         ),
     ):
         assert isinstance(task_of(model), Describe)
-    for task in (Classify(), Describe()):
+    assert isinstance(task_of(MixtureRegressor()), Regress)
+    for task in (Classify(), Describe(), Regress()):
         names = [metric.name for metric in task.metrics]
         assert set(task.headline) <= set(names)
 
@@ -273,3 +277,125 @@ def test_a_model_can_be_shared_without_its_fingerprint(wine, model, tmp_path):
     subject = Subject.of(loaded, wine[0], wine[1], 2, False, 0)
     assert subject.provenance.origin == Origin.UNKNOWN
     assert "no fingerprint" in subject.provenance.sentence
+
+
+# Regression ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def diabetes():
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    rng = np.random.default_rng(0)
+    X = X.iloc[:, :5].mask(rng.random((len(X), 5)) < 0.1)
+    return X, y.mask(rng.random(len(y)) < 0.1)
+
+
+@pytest.fixture(scope="module")
+def regressor(diabetes):
+    X, y = diabetes
+    return plain_regressor().fit(X[:250], y[:250])
+
+
+def test_unseen_rows_are_scored_by_the_regressor_that_is_given(diabetes, regressor):
+    X, y = diabetes[0][250:], diabetes[1][250:]
+    found = findings(regressor, X, y)
+    assert found.retrained is None
+    known = y.notna()
+    targets = y[known].to_numpy()
+    expected = regression_scores(targets, forecasts_of(regressor, X[known], targets))
+    assert found.fitted.ours.scores[0] == expected
+    np.testing.assert_array_equal(found.fitted.truth, targets)
+    written = report(regressor, X, y, cv=2, baselines=False)
+    n_known = int(known.sum())
+    for anchor in ("summary", "quality"):
+        text = text_of(written, anchor)
+        assert f"on {n_known} rows with a target it has not seen" in text
+    rmse = expected["RMSE"]
+    assert f"{rmse.value:.2f} ({rmse.low:.2f} to {rmse.high:.2f})" in text_of(
+        written, "quality"
+    )
+
+
+def test_regressors_are_compared_with_others_by_folds(diabetes, regressor):
+    X, y = diabetes[0][:250], diabetes[1][:250]
+    found = findings(regressor, X, y, baselines=True)
+    trial = found.retrained
+    assert found.fitted is None
+    assert len(trial.rows) == y.notna().sum()
+    names = [one.name for one in trial.contenders]
+    assert names == [
+        "this model",
+        "ridge regression",
+        "boosted trees",
+        "random forest",
+        "the mean",
+    ]
+    scores = {one.name: one for one in trial.contenders}
+    assert scores["this model"].mean("R²") > 0.2
+    assert abs(scores["the mean"].mean("R²")) < 0.1
+    for one in trial.contenders:
+        # About 110 rows in each fold.
+        assert 0.8 < one.mean("coverage") < 0.97
+        has_density = not np.isnan(one.mean("log predictive density"))
+        assert has_density == (one.name == "this model")
+    text = text_of(report(regressor, X, y, cv=2), "quality")
+    assert "Rows without a target are in every training set of this model." in text
+    assert "their intervals are conformal" in text
+
+
+def test_obstacles_to_scores_of_regressors(diabetes, regressor):
+    X, y = diabetes
+    several = plain_regressor().fit(X, np.column_stack([y, y]))
+    for model, targets, words in (
+        (regressor, None, "No targets were given"),
+        (regressor, y.where(np.arange(len(y)) < 5), "10 rows with a target or more"),
+        (regressor, y * 0.0 + 1.0, "All targets are the same"),
+        (several, np.column_stack([y, y]), "The model predicts 2 targets"),
+    ):
+        found = findings(model, X, targets)
+        assert found.trials == []
+        assert words in found.obstacle
+    page = report(several, X, np.column_stack([y, y]))
+    assert "The model predicts 2 targets" in text_of(page, "quality")
+
+
+def test_targets_in_a_table_of_one_column(diabetes):
+    X, y = diabetes
+    one = plain_regressor().fit(X[:250], y[:250].to_frame())
+    other = plain_regressor().fit(X[:250], y[:250])
+    pairs = [findings(model, X[250:], y[250:]) for model in (one, other)]
+    assert pairs[0].fitted.ours.scores == pairs[1].fitted.ours.scores
+    report(one, X[250:], y[250:].to_frame(), cv=2, baselines=False)
+
+
+def test_the_choice_is_repeated_in_folds(diabetes):
+    X, y = diabetes
+    model = MixtureRegressor(effort="fast").fit(X, y)
+    cases = Subject.of(model, X, y, 2, False, 7)
+    fresh = task_of(model).fresh_model(cases)
+    assert not hasattr(fresh, "model_")
+    assert fresh.get_params() == {**model.get_params(), "random_state": 7}
+
+
+def test_conformal_intervals_hold_what_they_should():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 3))
+    y = X @ [1.0, 2.0, 0.0] + rng.gamma(1.0, size=3000)
+    from sklearn.linear_model import LinearRegression
+
+    model = ConformalRegressor(LinearRegression()).fit(X[:1000], y[:1000])
+    quantiles = model.predict_quantiles(X[1000:], LEVELS)
+    shares = np.mean(y[1000:, None] <= quantiles, axis=0)
+    np.testing.assert_allclose(shares, LEVELS, atol=0.03)
+    few = ConformalRegressor(LinearRegression()).fit(X[:8], y[:8])
+    low, high = few.predict_quantiles(X[:1], [0.05, 0.95])[0] - few.predict(X[:1])
+    assert (low, high) == (few.errors_[0], few.errors_[-1])
+
+
+def test_the_best_of_a_metric():
+    values = [0.5, 0.88, 0.97]
+    assert Metric("a", "").best(values) == 0.97
+    assert Metric("a", "", is_loss=True).best(values) == 0.5
+    assert Metric("a", "", ideal=0.9).best(values) == 0.88
+    # One that is alone is not the best.
+    assert np.isnan(Metric("a", "").best([0.5, np.nan]))

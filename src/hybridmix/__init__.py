@@ -1,7 +1,7 @@
 """hybridmix: generative models trained to discriminate.
 
 Mixture models of real, categorical and mixed tables that classify, estimate densities,
-fill holes and find outliers, with missing values marginalised exactly.
+predict, fill holes and find outliers, with missing values marginalised exactly.
 """
 
 TYPE_CHECKING = False
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         MixtureDensity,
         MixtureImputer,
         MixtureOutlierDetector,
+        MixtureRegressor,
     )
     from hybridmix.io import load, save
     from hybridmix.reporting import report
@@ -26,6 +27,7 @@ __all__ = [
     "MixtureDensity",
     "MixtureImputer",
     "MixtureOutlierDetector",
+    "MixtureRegressor",
     "__version__",
     "load",
     "report",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,8 +56,20 @@ class Estimate:
         """
         mean = total / n_rows
         variance = max(squares / n_rows - mean**2, 0.0)
-        spread = _WIDTH * math.sqrt(variance / (n_rows - 1)) if n_rows > 1 else math.inf
-        return cls(mean, max(mean - spread, least), mean + spread)
+        error = math.sqrt(variance / (n_rows - 1)) if n_rows > 1 else math.inf
+        return cls.of_error(mean, error, least)
+
+    @classmethod
+    def of_error(
+        cls,
+        value: float,
+        standard_error: float,
+        least: float = -math.inf,
+        most: float = math.inf,
+    ) -> Estimate:
+        """Return a value of a known standard error that lies between two bounds."""
+        spread = _WIDTH * standard_error
+        return cls(value, max(value - spread, least), min(value + spread, most))
 
     @classmethod
     def of_values(cls, values: FloatArray) -> Estimate:
@@ -66,3 +79,7 @@ class Estimate:
         rest = values - centre
         found = cls.of_sums(float(rest.sum()), float(rest @ rest), len(values))
         return cls(centre, centre + found.low, centre + found.high)
+
+    def map(self, function: Callable[[float], float]) -> Estimate:
+        """Return what an increasing function makes of the score and of its interval."""
+        return Estimate(function(self.value), function(self.low), function(self.high))

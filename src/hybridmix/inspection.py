@@ -1,12 +1,13 @@
-"""How classifiers do when columns or cells are hidden from them."""
+"""How models predict when columns or cells are hidden from them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_regressor
 from sklearn.utils.validation import _num_samples, check_consistent_length
 
 from hybridmix._checks import check_number
@@ -14,16 +15,43 @@ from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import UNLABELLED, number_labels
 from hybridmix.data.columns import as_frame
 from hybridmix.data.holes import punch_holes, random_holes
+from hybridmix.data.targets import read_targets
 from hybridmix.estimators.joint import MixtureClassifier
+from hybridmix.estimators.predictions import MixtureForecaster
 from hybridmix.metrics import label_losses
 from hybridmix.progress import announce
 
 _RATES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
+class _ByIncrease:
+    """Columns ordered by what their absence costs."""
+
+    names: tuple[str, ...]
+
+    @property
+    def loss_increase(self) -> FloatArray:
+        """By how much the loss rises when a column is hidden, (d,)."""
+        raise NotImplementedError
+
+    @property
+    def order(self) -> IntArray:
+        """Columns by how much their absence costs, the most important first."""
+        return np.argsort(-self.loss_increase, kind="stable")
+
+    def _table(self, heading: str, without: FloatArray, alone: FloatArray) -> str:
+        """Write two scores (d, 2) of each column, the most important one first."""
+        width = max(map(len, (*self.names, "column")))
+        lines = [heading, f"{'column':<{width}}  {'without it':>16}  {'alone':>16}"]
+        for j in self.order:
+            cells = [f"{one[j, 0]:.3f} ({one[j, 1]:.3f})" for one in (without, alone)]
+            lines.append(f"{self.names[j]:<{width}}  {cells[0]:>16}  {cells[1]:>16}")
+        return "\n".join(lines)
+
+
 @dataclass(frozen=True)
-class FeatureImportance:
-    """What `feature_importance` finds.
+class FeatureImportance(_ByIncrease):
+    """What `feature_importance` finds about a classifier.
 
     Attributes
     ----------
@@ -50,48 +78,80 @@ class FeatureImportance:
         """By how much the log loss rises when a column is hidden, (d,)."""
         return self.hidden_log_loss - self.log_loss
 
+    def __str__(self) -> str:
+        return self._table(
+            f"all columns: log loss {self.log_loss:.3f}, accuracy {self.accuracy:.3f}",
+            np.column_stack([self.hidden_log_loss, self.hidden_accuracy]),
+            np.column_stack([self.alone_log_loss, self.alone_accuracy]),
+        )
+
+
+@dataclass(frozen=True)
+class TargetImportance(_ByIncrease):
+    """What `feature_importance` finds about a regressor.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the columns; their positions if the table has no names.
+    rmse, log_density : float
+        Root mean squared error and mean log predictive density of the regressor that
+        sees all columns.
+    hidden_rmse, hidden_log_density : ndarray of shape (d,)
+        Scores of the regressor that sees all columns but one.
+    alone_rmse, alone_log_density : ndarray of shape (d,)
+        Scores of the regressor that sees one column only.
+    """
+
+    names: tuple[str, ...]
+    rmse: float
+    log_density: float
+    hidden_rmse: FloatArray
+    hidden_log_density: FloatArray
+    alone_rmse: FloatArray
+    alone_log_density: FloatArray
+
     @property
-    def order(self) -> IntArray:
-        """Columns by how much their absence costs, the most important first."""
-        return np.argsort(-self.loss_increase, kind="stable")
+    def loss_increase(self) -> FloatArray:
+        """By how much the RMSE rises when a column is hidden, (d,)."""
+        return self.hidden_rmse - self.rmse
 
     def __str__(self) -> str:
-        width = max(map(len, (*self.names, "column")))
-        lines = [
-            f"all columns: log loss {self.log_loss:.3f}, accuracy {self.accuracy:.3f}",
-            f"{'column':<{width}}  {'without it':>16}  {'alone':>16}",
-        ]
-        for j in self.order:
-            without = f"{self.hidden_log_loss[j]:.3f} ({self.hidden_accuracy[j]:.3f})"
-            alone = f"{self.alone_log_loss[j]:.3f} ({self.alone_accuracy[j]:.3f})"
-            lines.append(f"{self.names[j]:<{width}}  {without:>16}  {alone:>16}")
-        return "\n".join(lines)
+        return self._table(
+            f"all columns: RMSE {self.rmse:.3f}, log predictive density "
+            f"{self.log_density:.3f}",
+            np.column_stack([self.hidden_rmse, self.hidden_log_density]),
+            np.column_stack([self.alone_rmse, self.alone_log_density]),
+        )
 
 
-def feature_importance(classifier: Any, X: Any, y: Any) -> FeatureImportance:
+def feature_importance(
+    model: Any, X: Any, y: Any
+) -> FeatureImportance | TargetImportance:
     r"""Find out which columns matter, by integrating each of them out.
 
-    How the classifier decides without column :math:`j` follows exactly from its density,
-    without training it again and without made-up values:
+    How the model predicts without column :math:`j` follows exactly from its density,
+    without training it again and without made-up values. For classes,
 
-    .. math:: p(c \mid x_{-j}) \propto \int p(x, c)\, dx_j.
+    .. math:: p(c \mid x_{-j}) \propto \int p(x, c)\, dx_j,
 
-    How much the log loss rises shows what the column adds to the others; the loss with
-    the column alone shows what it knows by itself. Where two columns say the same,
-    neither is missed, but both do well alone. The log loss is that of
-    `hybridmix.metrics.label_losses`.
+    and likewise for the target of a regressor. How much the loss rises shows what the
+    column adds to the others; the loss with the column alone shows what it knows by
+    itself. Where two columns say the same, neither is missed, but both do well alone.
+    The loss is the log loss of `hybridmix.metrics.label_losses` for classifiers, and the
+    root mean squared error for regressors.
 
     Parameters
     ----------
-    classifier : HybridMixtureClassifier or HybridMixtureClassifierCV
-        A fitted classifier.
-    X, y : table and labels
-        Rows to score, preferably not seen in training. Those without a label are left
-        out.
+    model : HybridMixtureClassifier, HybridMixtureClassifierCV or MixtureRegressor
+        A fitted classifier, or a regressor of one target.
+    X, y : table and labels, or targets
+        Rows to score, preferably not seen in training. Those without a label or target
+        are left out.
 
     Returns
     -------
-    importance : FeatureImportance
+    importance : FeatureImportance or TargetImportance
         Prints as a table.
 
     Examples
@@ -104,38 +164,58 @@ def feature_importance(classifier: Any, X: Any, y: Any) -> FeatureImportance:
     >>> importance.names[importance.order[0]]
     'petal width (cm)'
     """
-    if not isinstance(classifier, MixtureClassifier):
+    if isinstance(model, MixtureForecaster):
+        X, targets = _rows_with_target(model, X, y)
+        found = _hidden_scores(X, lambda part: _regression_loss(model, part, targets))
+        return TargetImportance(*found)
+    if not isinstance(model, MixtureClassifier):
         raise TypeError(
-            "Only a classifier of hybridmix can integrate columns out; a "
-            f"{type(classifier).__name__} cannot."
+            "Only a classifier or regressor of hybridmix can integrate columns out; a "
+            f"{type(model).__name__} cannot."
         )
-    X, labels = _labelled_rows(classifier, X, y)
+    X, labels = _labelled_rows(model, X, y)
+    found = _hidden_scores(X, lambda part: _classification_loss(model, part, labels))
+    return FeatureImportance(*found)
+
+
+def _hidden_scores(X: Any, quality: Callable[[Any], tuple[float, float]]) -> list[Any]:
+    """Return the fields of an importance: names, and two scores of a table.
+
+    These are of the table as it is, without each column, and with each column alone.
+    """
     n_rows, n_columns = np.shape(X)
-
-    def quality(hidden: Sequence[int]) -> tuple[float, float]:
-        holes = np.zeros((n_rows, n_columns), dtype=bool)
-        holes[:, list(hidden)] = True
-        log_probabilities = classifier.predict_log_proba(punch_holes(X, holes))
-        right = log_probabilities.argmax(axis=1) == labels
-        own = log_probabilities[np.arange(n_rows), labels]
-        return float(label_losses(own).mean()), float(right.mean())
-
-    log_loss, accuracy = quality([])
     columns = range(n_columns)
-    hidden, alone = np.empty((n_columns, 2)), np.empty((n_columns, 2))
+
+    def hiding(hidden: list[int]) -> tuple[float, float]:
+        holes = np.zeros((n_rows, n_columns), dtype=bool)
+        holes[:, hidden] = True
+        return quality(punch_holes(X, holes))
+
+    without, alone = np.empty((n_columns, 2)), np.empty((n_columns, 2))
     for j in columns:
-        hidden[j] = quality([j])
-        alone[j] = quality([other for other in columns if other != j])
+        without[j] = hiding([j])
+        alone[j] = hiding([other for other in columns if other != j])
         announce("hiding columns", j + 1, n_columns)
-    return FeatureImportance(
-        names=_column_names(X, n_columns),
-        log_loss=log_loss,
-        accuracy=accuracy,
-        hidden_log_loss=hidden[:, 0],
-        hidden_accuracy=hidden[:, 1],
-        alone_log_loss=alone[:, 0],
-        alone_accuracy=alone[:, 1],
-    )
+    return [_column_names(X, n_columns), *hiding([]), *without.T, *alone.T]
+
+
+def _classification_loss(
+    classifier: MixtureClassifier, X: Any, labels: IntArray
+) -> tuple[float, float]:
+    """Return the log loss and the accuracy."""
+    log_probabilities = classifier.predict_log_proba(X)
+    right = log_probabilities.argmax(axis=1) == labels
+    own = log_probabilities[np.arange(len(labels)), labels]
+    return float(label_losses(own).mean()), float(right.mean())
+
+
+def _regression_loss(
+    regressor: MixtureForecaster, X: Any, targets: FloatArray
+) -> tuple[float, float]:
+    """Return the root mean squared error and the mean log predictive density."""
+    errors = np.reshape(regressor.predict(X), len(targets)) - targets
+    density = regressor.log_predictive_density(X, targets)
+    return float(np.sqrt(np.mean(errors**2))), float(density.mean())
 
 
 @dataclass(frozen=True)
@@ -147,7 +227,7 @@ class MissingFeatureCurve:
     rates : ndarray of shape (r,)
         Shares of the cells that were hidden.
     scores : ndarray of shape (r, n_repeats)
-        Scores of the classifier, for each draw of the cells.
+        Scores of the model, for each draw of the cells.
     metric : str
         Name of the score.
     """
@@ -168,7 +248,7 @@ class MissingFeatureCurve:
 
 
 def missing_feature_curve(
-    classifier: Any,
+    model: Any,
     X: Any,
     y: Any,
     *,
@@ -177,17 +257,17 @@ def missing_feature_curve(
     random_state: Any = None,
     scoring: Any = None,
 ) -> MissingFeatureCurve:
-    """Score a fitted classifier while more and more cells are hidden from it.
+    """Score a fitted model while more and more cells are hidden from it.
 
     Cells are hidden completely at random, in addition to those that are missing already.
-    The same seed hides the same cells from any classifier, and cells that are hidden at
+    The same seed hides the same cells from any model, and cells that are hidden at
     one rate are hidden at all higher rates.
 
     Parameters
     ----------
-    classifier : classifier
-        Any fitted classifier that takes missing values, even one of another library.
-    X, y : table and labels
+    model : classifier or regressor
+        Any fitted model that takes missing values, even one of another library.
+    X, y : table and labels, or targets
         Rows to score, preferably not seen in training.
     rates : sequence of float, default=(0.0, 0.1, ..., 0.9)
         Shares of the cells to hide.
@@ -196,7 +276,7 @@ def missing_feature_curve(
     random_state : int, RandomState or None, default=None
         Seed of the cells.
     scoring : str, callable or None, default=None
-        Any score of scikit-learn; None for accuracy.
+        Any score of scikit-learn; None for accuracy, or R² of a regressor.
 
     Returns
     -------
@@ -220,7 +300,8 @@ def missing_feature_curve(
         check_number("rates", rate, 0.0, 1.0)
     check_number("n_repeats", n_repeats, 1, whole=True)
     check_consistent_length(X, y)
-    metric = "accuracy" if scoring is None else scoring
+    usual = "r2" if is_regressor(model) else "accuracy"
+    metric = usual if scoring is None else scoring
     scorer = get_scorer(metric) if isinstance(metric, str) else metric
     seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
     shape = (_num_samples(X), np.shape(X)[1])
@@ -230,7 +311,7 @@ def missing_feature_curve(
             # The generator starts afresh: higher rates hide the same cells and more.
             holes = random_holes(shape, rate, np.random.default_rng([seed, repeat]))
             hidden = punch_holes(X, holes) if rate else X
-            scores[position, repeat] = scorer(classifier, hidden, y)
+            scores[position, repeat] = scorer(model, hidden, y)
             announce("hiding cells", repeat * len(rates) + position + 1, scores.size)
     name = metric if isinstance(metric, str) else getattr(metric, "__name__", "score")
     return MissingFeatureCurve(np.array(rates, dtype=float), scores, name)
@@ -247,6 +328,26 @@ def _labelled_rows(classifier: MixtureClassifier, X: Any, y: Any) -> tuple[Any, 
     if len(labelled) == 0:
         raise ValueError("y has no label: every row is marked as unlabelled.")
     return _safe_indexing(X, labelled), labels[labelled]
+
+
+def _rows_with_target(
+    regressor: MixtureForecaster, X: Any, y: Any
+) -> tuple[Any, FloatArray]:
+    from sklearn.utils import _safe_indexing
+
+    if regressor.n_outputs_ > 1:
+        raise ValueError(
+            f"The regressor has {regressor.n_outputs_} targets; columns are judged by "
+            "one. Fit a regressor to each."
+        )
+    check_consistent_length(X, y)
+    X = X if as_frame(X) is not None else np.asarray(X)
+    columns, _ = read_targets(y)
+    targets = columns.real([0])[:, 0]
+    known = np.flatnonzero(~np.isnan(targets))
+    if len(known) == 0:
+        raise ValueError("y has no target: all of them are missing.")
+    return _safe_indexing(X, known), targets[known]
 
 
 def _column_names(X: Any, n_columns: int) -> tuple[str, ...]:

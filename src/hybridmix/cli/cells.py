@@ -84,7 +84,7 @@ class TextColumn:
         if self.decimal == "." and len(self.cells) >= _FEW_CELLS:
             numbers = _plain_numbers(self.cells, marks)
         if numbers is None:
-            return _parsed(self.texts(marks), self.decimal, allow_infinite)
+            return parsed(self.texts(marks), self.decimal, allow_infinite)
         return numbers
 
     def widened(self) -> TextColumn:
@@ -137,7 +137,7 @@ class TypedColumn:
     def numbers(self, marks: Marks, allow_infinite: bool = False) -> FloatArray:
         """Return the cells as numbers, NaN where missing; others raise CellError."""
         if kind_of_type(self.array.type) != "real":
-            return _parsed(self.texts(marks), ".", allow_infinite)
+            return parsed(self.texts(marks), ".", allow_infinite)
         array = pc.cast(self.array, pa.float64(), safe=False)
         numbers = np.array(array.to_numpy(zero_copy_only=False), dtype=np.float64)
         if any(is_number(mark, allow_infinite=True) for mark in marks - MISSING):
@@ -235,7 +235,9 @@ def _plain_numbers(cells: list[str], marks: Marks) -> FloatArray | None:
     return numbers if np.isfinite(numbers).sum() == n_numbers else None
 
 
-def _parsed(texts: list[str | None], decimal: str, allow_infinite: bool) -> FloatArray:
+def parsed(
+    texts: list[str | None], decimal: str = ".", allow_infinite: bool = False
+) -> FloatArray:
     """Read numbers one by one, or say which text is not one."""
     usual = _usual_numbers(texts) if decimal == "." else None
     if usual is not None:

@@ -1,4 +1,4 @@
-"""One table with holes and few labels: classify, fill, find outliers, compare.
+"""A table with holes and few labels: classify, fill, find outliers, compare.
 
 Run it with ``hybridmix demo``. The table is scikit-learn's breast cancer data (569
 tumours, 30 measurements), with one of the measurements given in words. Of all cells, 30 %
@@ -6,7 +6,8 @@ are removed at random, from training and test rows alike, and 40 of the 341 trai
 have a label. Every method has its default options, with these exceptions: two of our own
 models show what a single mixture does, and what comes of training without discrimination;
 the SVM is calibrated; and the boosted trees have leaves of five rows instead of 20, with
-which 40 rows can hardly be split.
+which 40 rows can hardly be split. A second table, in `demo_numbers`, has a number to
+predict.
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ from typing import Any
 import numpy as np
 
 import hybridmix
+from hybridmix.cli import demo_numbers
 from hybridmix.cli.interrupts import stop_if_interrupted
 from hybridmix.cli.models import Model
 from hybridmix.data.holes import punch_holes, random_holes
 from hybridmix.models.typicality import LOG_RARE
 from hybridmix.progress import announce, listening
+from hybridmix.tasks.base import quiet
 
 TARGET = "diagnosis"
 WORDS = "mean texture"
@@ -298,6 +301,24 @@ def write_files(split: Split, folder: Path) -> dict[str, Path]:
     return paths
 
 
+def predict_numbers(folder: Path) -> dict[str, Path]:
+    """Do regression on a second table; return the files that were written."""
+    from threadpoolctl import threadpool_limits
+
+    patients = demo_numbers.Patients.drawn()
+    print(
+        f"\nDiabetes data: {len(patients.train)} training rows, {len(patients.test)} "
+        f"test rows, {demo_numbers.MISSING:.0%} of all cells missing. One random split."
+    )
+    with listening(None), threadpool_limits(limits=1, user_api="openmp"), quiet():
+        model, scores = demo_numbers.compare(patients)
+    stop_if_interrupted()
+    announce("predict a number", 1, 1)
+    print("\n" + format_scores("Predict a number", demo_numbers.HEADINGS, [scores]))
+    print("\nCoverage is that of 90 % intervals; a low interval score is good.")
+    return demo_numbers.write_files(patients, model, folder)
+
+
 def run(
     folder: str | os.PathLike[str] = "hybridmix-demo",
     *,
@@ -335,7 +356,9 @@ def run(
         "deviations of\nthe columns."
     )
     paths = write_files(splits[0], Path(folder))
-    print(f"\nWritten to {Path(folder).resolve()}: {', '.join(paths)}")
-    print(f"Report: {paths['report.html'].resolve()}")
+    paths |= predict_numbers(Path(folder))
+    print(f"\nWritten to {Path(folder).resolve()}:\n{', '.join(paths)}")
+    for name in ("report.html", "regression_report.html"):
+        print(f"Report: {paths[name].resolve()}")
     print(f"{time.perf_counter() - began:.0f} s")
     return paths

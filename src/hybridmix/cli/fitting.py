@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from hybridmix.cli.cells import MISSING, Marks, is_number
 from hybridmix.cli.columns import ColumnKind, inferred_kinds
 from hybridmix.cli.console import Console
 from hybridmix.cli.interrupts import stop_if_interrupted
-from hybridmix.cli.labels import training_labels
+from hybridmix.cli.labels import REGRESS, Target, training_target
 from hybridmix.cli.models import Model, as_frame, numbers_of
 from hybridmix.cli.tables import CHUNK_ROWS, InputError, Table
 from hybridmix.data.cells import number_of
@@ -34,6 +34,7 @@ class Reading:
     target: str | None = None
     unlabelled: str | None = None
     weight: str | None = None
+    task: str | None = None
 
     @property
     def marks(self) -> Marks:
@@ -47,8 +48,14 @@ class Training:
 
     kinds: list[ColumnKind]
     frame: Any
-    labels: np.ndarray | None
+    target: Target | None
     weights: FloatArray | None
+
+    @property
+    def task(self) -> str:
+        """What the target asks for."""
+        assert self.target is not None
+        return self.target.task
 
     def model(self, estimator: Any, reading: Reading) -> Model:
         """Return a fitted estimator with what it needs to read further tables."""
@@ -85,21 +92,22 @@ def read_training(table: Table, reading: Reading, console: Console) -> Training:
         list(features.values()),
         as_array=False,
     )
-    labels = weights = None
+    target = weights = None
     if reading.target is not None:
-        labels = training_labels(
-            columns[reading.target],
-            reading.target,
-            reading.unlabelled,
-            table.decimal,
-            console,
+        texts, task = columns[reading.target], reading.task
+        target = training_target(
+            texts, reading.target, reading.unlabelled, task, table, console
         )
+        kinds = [
+            replace(kind, reason=target.reason) if kind.kind == "target" else kind
+            for kind in kinds
+        ]
     if reading.weight is not None:
         weights = columns[reading.weight]
         if np.isnan(weights).any():
             row = int(np.isnan(weights).argmax()) + 1
             raise InputError(f"--weight {reading.weight}: row {row} has no weight.")
-    return Training(kinds, frame, labels, weights)
+    return Training(kinds, frame, target, weights)
 
 
 def _roles(table: Table, reading: Reading) -> dict[str, str]:
@@ -146,6 +154,28 @@ class Options:
     jobs: int | None = None
     effort: str | float | None = None
 
+    def for_target(self, task: str) -> Any:
+        """Return an estimator that predicts classes or numbers."""
+        return self.regressor() if task == REGRESS else self.classifier()
+
+    def regressor(self) -> Any:
+        """Return a regressor."""
+        for option, value in {"--objective": self.objective, "--tune": self.tune}.items():
+            if value:
+                raise InputError(
+                    f"{option} is for classifiers, and the target is predicted as a "
+                    "number: leave it out, or add --task classify."
+                )
+        given = {
+            "tradeoff": self.tradeoff,
+            "n_components": _number_or_range(self.components),
+            "covariance_type": self.covariance,
+            "calibrate": self.calibrate or None,
+            "effort": self.effort,
+            "n_jobs": self.jobs,
+        }
+        return hybridmix.MixtureRegressor(random_state=self.seed, **_without_none(given))
+
     def classifier(self) -> Any:
         """Return a classifier, or a search for one."""
         if self.tune and self.effort is not None:
@@ -191,7 +221,7 @@ class Options:
         }
         for option, value in unused.items():
             if value is not None:
-                raise InputError(f"{option} is for classifiers: add --target NAME.")
+                raise InputError(f"{option} needs a target: add --target NAME.")
         given = {
             "n_components": _number_or_range(self.components),
             "covariance_type": self.covariance,
@@ -204,7 +234,8 @@ class Options:
 def fit(estimator: Any, training: Training, console: Console) -> Any:
     """Fit an estimator to a table; return it, or the best that it found."""
     with console.progress():
-        estimator.fit(training.frame, training.labels, sample_weight=training.weights)
+        y = None if training.target is None else training.target.values
+        estimator.fit(training.frame, y, sample_weight=training.weights)
     if not hasattr(estimator, "best_estimator_"):
         return estimator
     console.note(_choice(estimator))

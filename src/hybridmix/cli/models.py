@@ -15,6 +15,7 @@ from hybridmix._typing import FloatArray
 from hybridmix.cli.cells import MISSING, CellError, Column, Marks
 from hybridmix.cli.tables import Chunk, InputError, Table, not_a_number
 from hybridmix.cli.values import matcher, without_mark
+from hybridmix.data.cells import number_of
 from hybridmix.io import read_metadata
 from hybridmix.tasks import task_of
 
@@ -76,6 +77,11 @@ class Model:
     def is_classifier(self) -> bool:
         """Whether the model has classes."""
         return task_of(self.estimator).target == "classes"
+
+    @property
+    def is_regressor(self) -> bool:
+        """Whether the model predicts a number."""
+        return task_of(self.estimator).target == "numbers"
 
     @property
     def names(self) -> list[str] | None:
@@ -279,6 +285,27 @@ def labels_of(model: Model, table: Table, chunk: Chunk, target: str) -> list[Any
     return labels
 
 
+def check_one_target(regressor: Any) -> None:
+    """Refuse regressors of several targets, which come from Python."""
+    if regressor.n_outputs_ > 1:
+        raise InputError(
+            f"The model predicts {regressor.n_outputs_} targets; the command line takes "
+            "models of one."
+        )
+
+
+def targets_of(model: Model, table: Table, chunk: Chunk, target: str) -> FloatArray:
+    """Return the targets of rows, NaN where missing."""
+    mark = model.unlabelled
+    marks = model.marks if mark is None else model.marks | {mark}
+    numbers = numbers_of(table, chunk, target, marks)
+    # -1 and -1.0 are the same mark.
+    worth = None if mark is None else number_of(mark)
+    if worth is not None:
+        numbers[numbers == worth] = np.nan
+    return numbers
+
+
 def filled(
     matching: Matching, chunk: Chunk, completed: Any
 ) -> tuple[dict[str, Column], int]:
@@ -303,20 +330,23 @@ def filled(
 def read_all(
     matching: Matching, chunks: Iterable[Chunk], target: str | None
 ) -> tuple[Any, np.ndarray | None]:
-    """Read a whole table for a model, and its labels if it has any."""
+    """Read a whole table for a model, and its labels or targets if it has any."""
     model, table = matching.model, matching.table
     named = target or model.target
-    has_labels = model.is_classifier and named is not None
     if target is not None:
         table.check_column(target, "--target")
-    frames, labels = [], []
+    predicts = model.is_classifier or model.is_regressor
+    read = targets_of if model.is_regressor else labels_of
+    frames: list[Any] = []
+    found: list[Any] = []
     for chunk in chunks:
         frames.append(matching.frame(chunk))
-        if has_labels and named in table.names:
-            labels += labels_of(model, table, chunk, named)
+        if predicts and named is not None and named in table.names:
+            found.extend(read(model, table, chunk, named))
     is_array = isinstance(frames[0], np.ndarray)
     X = np.concatenate(frames) if is_array else pd.concat(frames, ignore_index=True)
-    return X, np.array(labels, dtype=object) if labels else None
+    dtype = np.float64 if model.is_regressor else object
+    return X, np.array(found, dtype=dtype) if found else None
 
 
 def columns_of(rows: Any) -> list[list[Any]]:

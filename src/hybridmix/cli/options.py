@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from hybridmix.cli.labels import TASKS
 from hybridmix.training.covariances import COVARIANCE_TYPES
 from hybridmix.training.discriminative import OBJECTIVES
 
@@ -15,8 +16,8 @@ _COLUMNS = "Columns"
 _MODEL = "Model"
 
 
-def _one_of(words: Iterable[str], help_text: str) -> Any:
-    """Return an option of the model that is one of a few words."""
+def _one_of(words: Iterable[str], help_text: str, panel: str | None = _MODEL) -> Any:
+    """Return an option that is one of a few words."""
     known = list(words)
 
     def checked(text: str) -> str:
@@ -32,7 +33,7 @@ def _one_of(words: Iterable[str], help_text: str) -> Any:
         metavar="|".join(known),
         parser=checked,
         autocompletion=completed,
-        rich_help_panel=_MODEL,
+        rich_help_panel=panel,
     )
 
 
@@ -72,7 +73,10 @@ PageOutput = Annotated[
 Target = Annotated[
     str | None,
     typer.Option(
-        "--target", "-t", help="Column of the labels; cells may be empty.", metavar="NAME"
+        "--target",
+        "-t",
+        help="Column of the labels or numbers to predict; cells may be empty.",
+        metavar="NAME",
     ),
 ]
 TestTarget = Annotated[
@@ -80,8 +84,17 @@ TestTarget = Annotated[
     typer.Option(
         "--target",
         "-t",
-        help="Column of the labels, if not the one used in training.",
+        help="Column of the labels or targets, if not the one used in training.",
         metavar="NAME",
+    ),
+]
+TaskName = Annotated[
+    str | None,
+    _one_of(
+        TASKS,
+        "Whether the target has classes or is a number; by default, decided by how many "
+        "different numbers it holds.",
+        panel=None,
     ),
 ]
 Unlabelled = Annotated[
@@ -207,6 +220,13 @@ Worst = Annotated[int, typer.Option(min=0, help="How many rows to show.")]
 Seed = Annotated[int, typer.Option(help="Seed for everything random.")]
 Jobs = Annotated[
     int | None, typer.Option(help="Number of threads; of processes with --tune.")
+]
+Coverage = Annotated[
+    float | None,
+    typer.Option(
+        help="Probability that an interval holds its target; 0.9 by default. For "
+        "regressors.",
+    ),
 ]
 ChunkRows = Annotated[int, typer.Option(min=1, help="Rows to hold in memory at a time.")]
 AsJson = Annotated[

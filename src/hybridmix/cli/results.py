@@ -10,39 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from hybridmix._typing import FloatArray, IntArray
+from hybridmix._typing import FloatArray
 from hybridmix.cli.cells import Column, TypedColumn
 from hybridmix.cli.console import Console
-from hybridmix.cli.models import Matching, Model, label_column, labels_of
+from hybridmix.cli.models import Matching, Model, check_one_target
 from hybridmix.cli.tables import Chunk, InputError, Table
 from hybridmix.cli.workflow import split
 from hybridmix.cli.writing import Write, writing
-from hybridmix.data import UNLABELLED
-from hybridmix.data.fingerprint import Fingerprint, Origin, Overlap
 from hybridmix.estimators.base import outlier_level
-from hybridmix.metrics import RankCounts, ScoreSums
-from hybridmix.tasks import Provenance, looked_up, task_of
+from hybridmix.metrics import COVERAGE
 
 Columns = dict[str, Column]
-# Names of scores as keys of JSON.
-_KEYS = {
-    "balanced accuracy": "balanced_accuracy",
-    "log loss": "log_loss",
-    "Brier score": "brier_score",
-    "ROC AUC": "auc",
-}
-# What to do about rows that a model has seen, or may have seen.
-_ADVICE = {
-    Origin.SEEN: (
-        "It looks too good on them: evaluate it on rows it has not seen, or let "
-        "hybridmix report retrain it by cross-validation."
-    ),
-    Origin.MIXED: (
-        "It looks too good on these: leave them out, or let hybridmix report score the "
-        "others."
-    ),
-    Origin.UNKNOWN: "If it was, it looks too good.",
-}
 
 
 def writing_like(
@@ -76,12 +54,46 @@ def joined(kept: Columns, new: Columns) -> Columns:
     return {**kept, **new}
 
 
-def predictions(model: Model, frame: Any, with_density: bool) -> Columns:
+def predictions(
+    model: Model, frame: Any, with_density: bool, coverage: float | None = None
+) -> Columns:
+    """Return what a model says about rows, by the names of the columns of the result."""
+    estimator = model.estimator
+    if coverage is not None and not model.is_regressor:
+        raise InputError(
+            f"--coverage is for regressors; the model is a {type(estimator).__name__}."
+        )
+    columns = (
+        _predicted_numbers(estimator, frame, COVERAGE if coverage is None else coverage)
+        if model.is_regressor
+        else _predicted_groups(model, frame)
+    )
+    if with_density:
+        columns["log_density"] = TypedColumn.of(estimator.score_samples(frame))
+        columns |= _flags(estimator.typicality(frame), level_of(estimator))
+    return columns
+
+
+def _predicted_numbers(estimator: Any, frame: Any, coverage: float) -> Columns:
+    """Return the means of a target, and the ends of their intervals."""
+    check_one_target(estimator)
+    if not 0.0 < coverage < 1.0:
+        raise InputError(f"--coverage {coverage:g}: give a share between 0 and 1.")
+    mean = np.ravel(estimator.predict(frame))
+    low, high = estimator.predict_interval(frame, coverage).reshape(-1, 2).T
+    return {
+        "predicted": TypedColumn.of(mean),
+        "predicted_low": TypedColumn.of(low),
+        "predicted_high": TypedColumn.of(high),
+    }
+
+
+def _predicted_groups(model: Model, frame: Any) -> Columns:
     """Return labels and probabilities of classes, or of components."""
     estimator = model.estimator
     if not hasattr(estimator, "predict_proba"):
         raise InputError(
-            f"A {type(estimator).__name__} does not classify; use hybridmix impute or "
+            f"A {type(estimator).__name__} does not predict; use hybridmix impute or "
             "hybridmix outliers."
         )
     probabilities = estimator.predict_proba(frame)
@@ -94,9 +106,6 @@ def predictions(model: Model, frame: Any, with_density: bool) -> Columns:
         columns = {"component": TypedColumn.of(best)}
     for group, share in zip(groups, probabilities.T, strict=True):
         columns[f"probability_{group}"] = TypedColumn.of(share)
-    if with_density:
-        columns["log_density"] = TypedColumn.of(estimator.score_samples(frame))
-        columns |= _flags(estimator.typicality(frame), level_of(estimator))
     return columns
 
 
@@ -174,118 +183,3 @@ def _flags(typicality: FloatArray, level: float) -> Columns:
         "typicality": TypedColumn.of(typicality),
         "outlier": TypedColumn.of(typicality < level),
     }
-
-
-# Evaluation ---------------------------------------------------------------------------
-
-
-class Tally:
-    """Compares predictions with labels, chunk by chunk; memory does not grow with rows.
-
-    Parameters
-    ----------
-    n_classes : int
-        Number of classes.
-    fingerprint : Fingerprint or None, default=None
-        Of the training rows of the model; None for a model that has none.
-    """
-
-    def __init__(self, n_classes: int, fingerprint: Fingerprint | None = None) -> None:
-        self._sums: ScoreSums | None = None
-        self._ranks = RankCounts(n_classes)
-        self._confusion = np.zeros((n_classes, n_classes), dtype=np.int64)
-        self._n_unlabelled = 0
-        self._fingerprint = fingerprint
-        self._overlap = Overlap()
-
-    def add(
-        self, truth: IntArray, probabilities: FloatArray, found: IntArray | None = None
-    ) -> None:
-        """Add rows.
-
-        Parameters
-        ----------
-        truth : ndarray of shape (n,)
-            Class numbers, -1 where there is no label.
-        probabilities : ndarray of shape (n, C)
-            Probabilities of the classes.
-        found : ndarray of shape (n,) or None, default=None
-            Whether the rows were in training, as the fingerprint of the model says.
-        """
-        known = truth != UNLABELLED
-        self._n_unlabelled += int(np.sum(~known))
-        if found is not None:
-            self._overlap += Overlap.of(found[known])
-        truth, probabilities = truth[known], probabilities[known]
-        if len(truth) == 0:
-            return
-        sums = ScoreSums.of(truth, probabilities)
-        self._sums = sums if self._sums is None else self._sums + sums
-        self._ranks.add(truth, probabilities)
-        np.add.at(self._confusion, (truth, probabilities.argmax(axis=1)), 1)
-
-    @property
-    def provenance(self) -> Provenance:
-        """Whether the rows were in training."""
-        return Provenance(self._fingerprint, self._overlap)
-
-    def values(self, classes: list[Any]) -> dict[str, Any]:
-        """Return the figures of all rows.
-
-        Returns
-        -------
-        values : dict
-            Numbers of rows with and without a label; whether they were in training, and
-            a warning if they were; accuracy, balanced accuracy, log loss, Brier score,
-            area under the ROC curve (of the second class; of more, the mean over all) and
-            calibration error; the 95 % intervals of these; the classes, and the confusion
-            matrix with labels in rows.
-        """
-        if self._sums is None:
-            raise InputError("The table has no row with a label.")
-        found = self._sums.estimates([self._ranks.of(k) for k in self._sums.ranked])
-        named = {_KEYS.get(name, name): score for name, score in found.items()}
-        provenance = self.provenance
-        return {
-            "rows": self._sums.n_rows,
-            "unlabelled": self._n_unlabelled,
-            "provenance": {
-                "origin": str(provenance.origin),
-                "sentence": provenance.sentence,
-                "judged": self._overlap.n_judged,
-                "seen": self._overlap.n_seen,
-            },
-            "warning": _warning(provenance),
-            **{name: score.value for name, score in named.items()},
-            "calibration_error": self._sums.calibration().calibration_error,
-            "intervals": {n: [score.low, score.high] for n, score in named.items()},
-            "classes": classes,
-            "confusion": self._confusion,
-        }
-
-
-def _warning(provenance: Provenance) -> str | None:
-    """Say what to do about rows that a model has seen, or may have seen."""
-    advice = _ADVICE.get(provenance.origin)
-    return None if advice is None else f"{provenance.sentence} {advice}"
-
-
-def tallied(
-    matching: Matching, target: str | None, chunk_rows: int, console: Console
-) -> Tally:
-    """Compare the predictions of a model with the labels of a table."""
-    model, estimator = matching.model, matching.model.estimator
-    if task_of(estimator).target != "classes":
-        raise InputError(
-            f"A {type(estimator).__name__} has no classes to evaluate: fit with --target."
-        )
-    column = label_column(model, matching.table, target)
-    classes = estimator.classes_.tolist()
-    numbers = {None: UNLABELLED} | {label: k for k, label in enumerate(classes)}
-    tally = Tally(len(classes), getattr(estimator, "fingerprint_", None))
-    for chunk in console.track(matching.table.chunks(chunk_rows), "predicting"):
-        labels = labels_of(model, matching.table, chunk, column)
-        truth = np.array([numbers[label] for label in labels])
-        frame = matching.frame(chunk)
-        tally.add(truth, estimator.predict_proba(frame), looked_up(estimator, frame))
-    return tally

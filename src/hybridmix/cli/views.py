@@ -79,22 +79,37 @@ def _counted(table: RichTable, kinds: Sequence[str]) -> RichTable:
 
 def evaluation(values: dict[str, Any]) -> list[Any]:
     """Show scores, and how often labels were predicted as which class."""
+    if "classes" not in values:
+        counted = (
+            f"{values['rows']} rows with a target, {values['without_target']} without"
+        )
+        return [counted, values["provenance"]["sentence"], _scores(values)]
     counted = f"{values['rows']} rows with a label, {values['unlabelled']} without"
+    names = [_excerpt(str(label)) for label in values["classes"]]
+    shown = _confusion if len(names) <= _SHOWN_CLASSES else _mistakes
+    provenance = values["provenance"]["sentence"]
+    return [counted, provenance, _scores(values), *shown(names, values["confusion"])]
+
+
+def _scores(values: dict[str, Any]) -> RichTable:
+    """Show scores with their intervals."""
     intervals = values["intervals"]
     scores = [
         (
             name.replace("_", " "),
-            f"{value:.4f}",
-            " to ".join(f"{end:.4f}" for end in intervals.get(name, ())),
+            _score(value),
+            " to ".join(map(_score, intervals.get(name, ()))),
         )
         for name, value in values.items()
         if isinstance(value, float)
     ]
-    names = [_excerpt(str(label)) for label in values["classes"]]
-    shown = _confusion if len(names) <= _SHOWN_CLASSES else _mistakes
-    table = grid(("score", "value", "95 % interval"), scores, right=("value",))
-    provenance = values["provenance"]["sentence"]
-    return [counted, provenance, table, *shown(names, values["confusion"])]
+    return grid(("score", "value", "95 % interval"), scores, right=("value",))
+
+
+def _score(value: float) -> str:
+    """Write a score, which may be in units of any size."""
+    is_usual = value == 0.0 or 1e-3 <= abs(value) < 1e5
+    return f"{value:.4f}" if is_usual or value != value else f"{value:.4g}"
 
 
 def _confusion(names: list[str], counts: np.ndarray) -> list[Any]:
@@ -186,6 +201,13 @@ def described(model: Model) -> dict[str, Any]:
         ]
     else:
         values["components"] = estimator.mixing_
+    if model.is_regressor:
+        shape = estimator.target_schema_.shapes.get(0)
+        values["predictions"] = {
+            "mixtures": len(estimator.predictive_.members),
+            "spread": estimator.spread_,
+            "target_shape": "" if shape is None else str(shape),
+        }
     values["leaderboard"] = list(getattr(estimator, "leaderboard_", []))
     values["members"] = described_members(estimator)
     return values
@@ -194,10 +216,24 @@ def described(model: Model) -> dict[str, Any]:
 def inspection(values: dict[str, Any]) -> list[Any]:
     """Show what `described` returns."""
     parts = [*_heading(values), _known_columns(values["columns"])]
-    if values["members"]:
+    if "predictions" in values:
+        own = values["predictions"]
+        parts.append(averaged(own["mixtures"], own["spread"]))
+        if own["target_shape"]:
+            parts.append(f"The target is {own['target_shape']}.")
+    if values["members"] or "predictions" in values:
         parts.append("Components of the density of the rows:")
     parts.append(_parts(values))
     return [*parts, *search_of(values)]
+
+
+def averaged(n_mixtures: int, spread: float) -> str:
+    """Say what the predictions of a regressor are made of."""
+    mixtures = (
+        "one mixture" if n_mixtures == 1 else f"an average of {n_mixtures} mixtures"
+    )
+    corrected = f", with deviations times {spread:.3g}" if spread != 1.0 else ""
+    return f"Predictions come from {mixtures} of rows and targets{corrected}."
 
 
 def search_of(values: Mapping[str, Any]) -> list[Any]:
@@ -222,6 +258,8 @@ def leaderboard(tried: Sequence[Mapping[str, Any]]) -> list[Any]:
     ]
     header = ("candidate", "score", "± error", "seconds", "share")
     title = f"{len(tried)} candidates were compared on held-out rows; the best of them:"
+    if len(tried) == 1:
+        title = "One candidate was tried, and scored on held-out rows:"
     return [title, grid(header, rows, right=header[1:])]
 
 
@@ -249,7 +287,7 @@ def _heading(values: dict[str, Any]) -> list[str]:
     lines = [f"{values['class']}({options})"]
     lines += [f"{n}: {values[n]}" for n in ("target", "weight") if values[n] is not None]
     if values["dropped"]:
-        lines.append(f"dropped: {_shortened(values['dropped'], SHOWN_ROWS)}")
+        lines.append(f"dropped: {shortened(values['dropped'], SHOWN_ROWS)}")
     written = ", ".join(f"{name} {text}" for name, text in values["versions"].items())
     return [*lines, f"written by {written}"]
 
@@ -260,7 +298,7 @@ def _known_columns(columns: list[dict[str, Any]]) -> RichTable:
         (
             column["name"],
             column["type"],
-            column["shape"] or _shortened(column["categories"]),
+            column["shape"] or shortened(column["categories"]),
         )
         for column in columns[:SHOWN_ROWS]
     ]
@@ -286,7 +324,8 @@ def _excerpt(text: str) -> str:
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 3]}..."
 
 
-def _shortened(values: Sequence[Any], most: int = _SHOWN_CATEGORIES) -> str:
+def shortened(values: Sequence[Any], most: int = _SHOWN_CATEGORIES) -> str:
+    """List some values, and say how many there are if not all are listed."""
     more = f", ... ({len(values)})" if len(values) > most else ""
     return ", ".join(map(str, values[:most])) + more
 

@@ -45,17 +45,17 @@ _MOST_COLUMNS, _WIDE = 200, 32
 _MOST_SPIKED = 8
 
 
-def check_shape_option(option: object) -> None:
+def check_shape_option(option: object, name: str = "column_shapes") -> None:
     """Refuse shapes that are neither words nor a mapping from columns to shapes."""
     if not isinstance(option, Mapping):
         hint = " It may also be a dictionary from columns to shapes."
-        check_word("column_shapes", option, (AUTO, PLAIN, RANGE), hint)
+        check_word(name, option, (AUTO, PLAIN, RANGE), hint)
         return
     for column, wish in option.items():
         if isinstance(wish, ColumnShape) or _are_bounds(wish):
             continue
         hint = " It may also be a pair of bounds or a ColumnShape."
-        check_word(f"column_shapes[{column!r}]", wish, SHAPE_WORDS, hint)
+        check_word(f"{name}[{column!r}]", wish, SHAPE_WORDS, hint)
 
 
 def _are_bounds(wish: object) -> bool:

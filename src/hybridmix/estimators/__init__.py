@@ -4,6 +4,7 @@ from hybridmix.estimators.classifier import HybridMixtureClassifier
 from hybridmix.estimators.density import MixtureDensity
 from hybridmix.estimators.imputer import MixtureImputer
 from hybridmix.estimators.outlier import MixtureOutlierDetector
+from hybridmix.estimators.regressor import MixtureRegressor
 from hybridmix.estimators.search import HybridMixtureClassifierCV
 
 __all__ = [
@@ -12,4 +13,5 @@ __all__ = [
     "MixtureDensity",
     "MixtureImputer",
     "MixtureOutlierDetector",
+    "MixtureRegressor",
 ]

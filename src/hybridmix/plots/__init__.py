@@ -5,6 +5,11 @@ from hybridmix.plots.marginals import Variable
 from hybridmix.plots.missing import MissingFeatureDisplay
 from hybridmix.plots.outliers import OutlierScoresDisplay
 from hybridmix.plots.pairwise import PairwiseMarginalsDisplay
+from hybridmix.plots.predictions import (
+    DependenceDisplay,
+    PredictionIntervalsDisplay,
+    QuantileCalibrationDisplay,
+)
 from hybridmix.plots.regions import DecisionRegionsDisplay
 from hybridmix.plots.reliability import ReliabilityDisplay
 from hybridmix.plots.tradeoff import TradeoffPathDisplay
@@ -13,9 +18,12 @@ from hybridmix.plots.training import TrainingDisplay
 __all__ = [
     "ClassDensitiesDisplay",
     "DecisionRegionsDisplay",
+    "DependenceDisplay",
     "MissingFeatureDisplay",
     "OutlierScoresDisplay",
     "PairwiseMarginalsDisplay",
+    "PredictionIntervalsDisplay",
+    "QuantileCalibrationDisplay",
     "ReliabilityDisplay",
     "TradeoffPathDisplay",
     "TrainingDisplay",

@@ -25,6 +25,8 @@ from hybridmix.reporting.plane import HEIGHT, TOP, WIDTH, Plane, limits_of, plac
 MAX_SERIES = 6
 # More points than this cannot be told apart at this size.
 _MAX_POINTS = 200
+# More intervals than this would cover each other.
+_MAX_INTERVALS = 100
 _LEVELS = 5
 
 
@@ -93,14 +95,57 @@ def line_chart(
     )
     parts = [plane.axes(x_label, y_label)]
     if diagonal:
-        low = max(plane.x_limits[0], plane.y_limits[0])
-        high = min(plane.x_limits[1], plane.y_limits[1])
-        ends = plane.points(np.array([low, high]), np.array([low, high]))
-        parts.append(f'<path class="reference" d="M{"L".join(ends)}"/>')
+        parts.append(_diagonal(plane))
     for place, one in enumerate(series):
         parts.append(_drawn(plane, one, place, steps, lines, markers))
     picture = _svg("".join(parts), description)
-    return picture + (_legend(series) if len(series) > 1 else "")
+    return picture + (_legend([s.name for s in series]) if len(series) > 1 else "")
+
+
+def interval_chart(
+    x: FloatArray,
+    y: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    *,
+    description: str,
+    x_label: str,
+    y_label: str,
+) -> str:
+    """Draw points and their intervals, upright; points outside theirs stand out.
+
+    Parameters
+    ----------
+    x, y : ndarray of shape (n,)
+        Points; not all of them are drawn if there are many.
+    low, high : ndarray of shape (n,)
+        Ends of the intervals, along y.
+    description : str
+        What a screen reader says.
+    x_label, y_label : str
+        Of the axes.
+    """
+    order = np.argsort(x, kind="stable")
+    if len(order) > _MAX_INTERVALS:
+        places = np.linspace(0, len(order) - 1, _MAX_INTERVALS)
+        order = order[np.unique(places.round().astype(int))]
+    x, y, low, high = x[order], y[order], low[order], high[order]
+    # Points decide about the axis: one interval that is very wide would hide the others.
+    plane = Plane(limits_of(x), limits_of(np.concatenate([x, y])))
+    parts = [plane.axes(x_label, y_label), _diagonal(plane)]
+    ends = [np.clip(end, *plane.y_limits) for end in (low, high)]
+    bottoms, tops = (plane.points(x, end) for end in ends)
+    is_outside = (y < low) | (y > high)
+    names = []
+    for place, rows in enumerate((~is_outside, is_outside)):
+        kept = np.flatnonzero(rows)
+        bars = "".join(f"M{bottoms[k]}V{tops[k].split()[1]}" for k in kept)
+        parts.append(f'<path class="interval s{place}" d="{bars}"/>' if bars else "")
+        one = Series(("inside", "outside")[place], x[kept], y[kept])
+        radius = (2.0, 3.5)[place]
+        parts.append(_marks(one, plane.points(one.x, one.y), f"s{place}", radius))
+        names.append(f"{one.name} ({len(kept)})")
+    return _svg("".join(parts), description) + _legend(names, marks=True)
 
 
 def histogram(
@@ -243,6 +288,14 @@ def shortened(text: str, length: int) -> str:
     return f"{text[: length - 1 - end]}…{text[len(text) - end :]}"
 
 
+def _diagonal(plane: Plane) -> str:
+    """Draw the line of equal values."""
+    low = max(plane.x_limits[0], plane.y_limits[0])
+    high = min(plane.x_limits[1], plane.y_limits[1])
+    ends = plane.points(np.array([low, high]), np.array([low, high]))
+    return f'<path class="reference" d="M{"L".join(ends)}"/>'
+
+
 def _drawn(
     plane: Plane, series: Series, place: int, steps: bool, lines: bool, markers: bool
 ) -> str:
@@ -289,16 +342,16 @@ def _steps(points: list[str]) -> str:
     return f"M{points[0]}" + "".join(f"H{x}V{y}" for x, y in corners)
 
 
-def _marks(series: Series, points: list[str], kind: str) -> str:
-    """Draw circles, whose areas stand for weights."""
-    radii = np.full(len(points), 3.0)
+def _marks(series: Series, points: list[str], kind: str, radius: float = 3.0) -> str:
+    """Draw circles, whose areas stand for weights if there are any."""
+    radii = np.full(len(points), radius)
     if series.weights is not None:
         radii = 2.0 + 5.0 * np.sqrt(series.weights / series.weights.max())
     parts = []
-    for point, x, y, radius in zip(points, series.x, series.y, radii, strict=True):
+    for point, x, y, r in zip(points, series.x, series.y, radii, strict=True):
         cx, cy = point.split()
         parts.append(
-            f'<circle class="{kind}" cx="{cx}" cy="{cy}" r="{place_text(radius)}">'
+            f'<circle class="{kind}" cx="{cx}" cy="{cy}" r="{place_text(r)}">'
             f"<title>{escape(series.name)}: {number(x)}, {number(y)}</title></circle>"
         )
     return "".join(parts)
@@ -311,12 +364,15 @@ def _svg(content: str, description: str, height: float = HEIGHT) -> str:
     )
 
 
-def _legend(series: Sequence[Series]) -> str:
-    entries = [
-        f'<svg viewBox="0 0 34 10" aria-hidden="true"><path class="line s{place}" '
-        f'd="M1 5H33"/></svg>{escape(one.name)}'
-        for place, one in enumerate(series)
-    ]
+def _legend(names: Sequence[str], marks: bool = False) -> str:
+    entries = []
+    for place, name in enumerate(names):
+        sample = f'<path class="line s{place}" d="M1 5H33"/>'
+        if marks:
+            sample = f'<circle class="s{place}" cx="17" cy="5" r="3.5"/>'
+        entries.append(
+            f'<svg viewBox="0 0 34 10" aria-hidden="true">{sample}</svg>{escape(name)}'
+        )
     items = "".join(element("li", entry) for entry in entries)
     return element("ul", items, class_="legend")
 

@@ -83,14 +83,16 @@ def report(
     X : array-like or data frame of shape (n, d)
         Rows to judge the model by: new ones, or those of training.
     y : array-like of shape (n,), default=None
-        Labels, for classifiers; they may be missing. Without them there are no scores.
+        Labels or targets, for classifiers and regressors; they may be missing. Without
+        them there are no scores.
     title : str or None, default=None
         Title of the page; None for the name of the model.
     cv : int, default=5
         Number of folds, where the model is retrained.
     baselines : bool, default=True
         Whether to compare with other models, trained by the same folds: logistic
-        regression, boosted trees and the most frequent class for classifiers,
+        regression, boosted trees and the most frequent class for classifiers; ridge
+        regression, boosted trees, a random forest and the mean for regressors;
         independent columns for densities.
     random_state : int, default=0
         Seed for the folds and everything else that is drawn.

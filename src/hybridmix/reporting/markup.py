@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape as escape_html
 from typing import Any
@@ -170,6 +170,20 @@ def with_deviation(mean: float, deviation: float) -> str:
         return f"{number(mean)} ± {number(deviation)}"
     digits = max(0, 1 - math.floor(math.log10(deviation)))
     return f"{fixed(mean, digits)} ± {fixed(deviation, digits)}"
+
+
+def alike(scale: float) -> Callable[[float], str]:
+    """Return how to write numbers of a column: with the digits that a typical one needs.
+
+    Parameters
+    ----------
+    scale : float
+        A typical number, which is written with four digits.
+    """
+    if not 1e-4 <= abs(scale) < 1e6:
+        return number
+    digits = max(0, 3 - math.floor(math.log10(abs(scale))))
+    return lambda value: fixed(value, digits)
 
 
 def percent(share: float) -> str:

@@ -7,13 +7,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from hybridmix._typing import BoolArray, FloatArray, IntArray
-from hybridmix.data import MISSING_CODE, UNLABELLED, Schema, Table, number_labels
+from hybridmix.data import MISSING_CODE, UNLABELLED, Schema, Table
 from hybridmix.data.columns import Columns, as_frame, is_missing
 from hybridmix.data.fingerprint import UNSEEN, Origin, Overlap
-from hybridmix.data.labels import as_labels
 from hybridmix.estimators.base import FittedMixture, outlier_level
 from hybridmix.reporting.markup import NONE, number
 from hybridmix.tasks import Provenance, Task, looked_up, task_of
@@ -29,7 +28,7 @@ class Subject:
 
     Attributes
     ----------
-    given, model, table, y, labels, n_folds, seed
+    given, model, table, y, truth, n_folds, seed
         As in `hybridmix.tasks.base.Cases`.
     X : array or data frame of shape (n, d)
         The table.
@@ -45,7 +44,7 @@ class Subject:
     columns: Columns
     table: Table
     y: np.ndarray | None
-    labels: IntArray
+    truth: np.ndarray
     n_folds: int
     baselines: bool
     seed: int
@@ -54,10 +53,7 @@ class Subject:
     def of(
         cls, model: Any, X: Any, y: Any, n_folds: int, baselines: bool, seed: int
     ) -> Subject:
-        """Read a table by the schema of a fitted model.
-
-        Labels are read for classifiers only.
-        """
+        """Read a table by the schema of a fitted model, and targets by its task."""
         mixture: Any = getattr(model, "best_estimator_", model)
         if not isinstance(mixture, FittedMixture):
             raise TypeError(
@@ -68,13 +64,9 @@ class Subject:
         columns = mixture._read(X)
         X = X if as_frame(X) is not None else np.asarray(X)
         table = mixture.schema_.encode(columns)
-        labels, known = np.full(table.n_rows, UNLABELLED), None
-        if task_of(mixture).target == "classes" and y is not None:
-            known = as_labels(y)
-            check_consistent_length(table.real, known)
-            labels = number_labels(known, mixture.classes_, mixture.unlabelled)
+        known, truth = task_of(mixture).read(mixture, y, table.n_rows)
         return cls(
-            model, mixture, X, columns, table, known, labels, n_folds, baselines, seed
+            model, mixture, X, columns, table, known, truth, n_folds, baselines, seed
         )
 
     # The table --------------------------------------------------------------------
@@ -100,10 +92,7 @@ class Subject:
     @cached_property
     def observed(self) -> BoolArray:
         """Which cells have a value that the model can read, (n, d)."""
-        mask = np.zeros((self.n_rows, self.columns.n_columns), dtype=bool)
-        mask[:, list(self.schema.real)] = ~np.isnan(self.table.real)
-        mask[:, list(self.schema.categorical)] = self.table.codes != MISSING_CODE
-        return mask
+        return observed_cells(self.table)
 
     def values(self, column: int) -> FloatArray:
         """Return the values of a column that are not missing; numbers of categories."""
@@ -127,7 +116,7 @@ class Subject:
         # The numbers in a tuple would be written with their types.
         return f"({', '.join(map(str, name))})" if isinstance(name, tuple) else str(name)
 
-    # The classes ------------------------------------------------------------------
+    # The targets ------------------------------------------------------------------
 
     @property
     def task(self) -> Task:
@@ -139,26 +128,32 @@ class Subject:
         """Whether the rows are labelled by classes."""
         return self.task.target == "classes"
 
+    @property
+    def has_numbers(self) -> bool:
+        """Whether the rows have a real target."""
+        return self.task.target == "numbers"
+
     @cached_property
     def class_names(self) -> tuple[str, ...]:
         """Names of the classes; of the whole, if the model knows no classes."""
         return tuple(map(str, getattr(self.model, "classes_", np.array(["all rows"]))))
 
     @cached_property
-    def labelled(self) -> IntArray:
-        """Rows that have a label."""
-        return np.flatnonzero(self.labels != UNLABELLED)
+    def known(self) -> IntArray:
+        """Rows that can be scored, as they have a label or a target if there are any."""
+        return np.flatnonzero(self.task.groups(self) >= 0)
 
     @cached_property
     def class_counts(self) -> IntArray:
         """Labelled rows of each class."""
-        known = self.labels[self.labelled]
-        return np.bincount(known, minlength=len(self.class_names))
+        return np.bincount(self.truth[self.known], minlength=len(self.class_names))
 
     def label_name(self, row: int) -> str:
-        """Name the label of a row."""
-        label = self.labels[row]
-        return NONE if label == UNLABELLED else self.class_names[label]
+        """Name the label of a row, or write its target."""
+        truth = self.truth[row]
+        if not self.has_classes:
+            return number(truth)
+        return NONE if truth == UNLABELLED else self.class_names[truth]
 
     # Training ---------------------------------------------------------------------
 
@@ -219,6 +214,15 @@ class Subject:
         from sklearn.utils import _safe_indexing
 
         return _safe_indexing(self.X, rows)
+
+
+def observed_cells(table: Table) -> BoolArray:
+    """Return which cells have a value that a model can read, (n, d)."""
+    schema = table.schema
+    mask = np.zeros((table.n_rows, schema.n_columns), dtype=bool)
+    mask[:, list(schema.real)] = ~np.isnan(table.real)
+    mask[:, list(schema.categorical)] = table.codes != MISSING_CODE
+    return mask
 
 
 def cell_text(columns: Columns, row: int, column: int, is_real: bool) -> str:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 from hybridmix.data.fingerprint import Origin
 from hybridmix.reporting.findings import Findings
-from hybridmix.reporting.markup import count, fixed
+from hybridmix.reporting.markup import NONE, count, fixed, number, with_deviation
+from hybridmix.tasks.base import Metric
 from hybridmix.tasks.trials import Contender, Trial
 
 SEVERAL = "mean ± standard deviation over the folds"
@@ -22,7 +26,7 @@ def short_name(findings: Findings, trial: Trial) -> str:
 
 def full_name(findings: Findings, trial: Trial) -> str:
     """Say which model was scored on which rows."""
-    n_rows = f"{len(trial.rows):,} {_unit(findings)}"
+    n_rows = count(len(trial.rows), *findings.subject.task.row)
     if trial.is_retrained:
         return (
             f"The model retrained on about {count(trial.n_trained, 'row')}, by "
@@ -33,13 +37,24 @@ def full_name(findings: Findings, trial: Trial) -> str:
     return f"The model as fitted, on {n_rows} it has not seen"
 
 
-def score_text(one: Contender, metric: str) -> str:
-    """Write a score with its uncertainty."""
-    values = one.values(metric)
+def score_text(one: Contender, metric: Metric) -> str:
+    """Write a score with its uncertainty; a dash if there is none."""
+    values = one.values(metric.name)
+    mean, written = one.mean(metric.name), score_number(metric)
+    if not math.isfinite(mean):
+        return NONE
     if len(values) > 1:
-        return f"{fixed(one.mean(metric))} ± {fixed(float(values.std(ddof=1)))}"
-    score = one.scores[0][metric]
-    return f"{fixed(score.value)} ({fixed(score.low)} to {fixed(score.high)})"
+        deviation = float(values.std(ddof=1))
+        if metric.has_unit:
+            return with_deviation(mean, deviation)
+        return f"{written(mean)} ± {written(deviation)}"
+    score = one.scores[0][metric.name]
+    return f"{written(score.value)} ({written(score.low)} to {written(score.high)})"
+
+
+def score_number(metric: Metric) -> Callable[[float], str]:
+    """Return how a score is written: with a fixed number of digits if it has no unit."""
+    return number if metric.has_unit else fixed
 
 
 def scored_rows(findings: Findings) -> str:
@@ -57,7 +72,3 @@ def drawn_from(trial: Trial, n_most: int) -> str:
     n_rows = len(trial.rows)
     kind = "held-out rows" if trial.is_retrained else "scored rows"
     return f"{n_most:,} of {n_rows:,} {kind} are used here." if n_rows > n_most else ""
-
-
-def _unit(findings: Findings) -> str:
-    return "labelled rows" if findings.subject.has_classes else "rows"

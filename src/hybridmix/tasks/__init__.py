@@ -1,8 +1,8 @@
 """What models are for: how they are scored, validated and compared, by task.
 
 Reports and the command line ask `task_of` what to do with a model. `Classify` is for
-classifiers; `Describe` is for densities, imputers and outlier detectors. Another kind of
-target, such as real numbers, is one more `Task` in `task_of`.
+classifiers, `Regress` for regressors, and `Describe` for densities, imputers and outlier
+detectors. Another kind of target is one more `Task` in `task_of`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from hybridmix.tasks.base import Cases, Metric, Task
 from hybridmix.tasks.classify import Classify
 from hybridmix.tasks.describe import Describe
 from hybridmix.tasks.provenance import Provenance, looked_up
+from hybridmix.tasks.regress import Regress
 
 __all__ = [
     "Cases",
@@ -22,13 +23,17 @@ __all__ = [
     "Describe",
     "Metric",
     "Provenance",
+    "Regress",
     "Task",
     "looked_up",
     "task_of",
 ]
 
+_TASKS: dict[str | None, type[Task]] = {"classifier": Classify, "regressor": Regress}
+
 
 def task_of(model: Any) -> Task:
     """Return the task of a model, fitted or not."""
     # scikit-learn's tags are what pipelines and searches go by as well.
-    return Classify() if get_tags(model).estimator_type == "classifier" else Describe()
+    kind = get_tags(model).estimator_type
+    return _TASKS.get(kind, Describe)()

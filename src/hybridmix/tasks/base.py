@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -31,11 +32,27 @@ class Metric:
         What it measures, in a sentence or two.
     is_loss : bool, default=False
         Whether smaller is better.
+    ideal : float or None, default=None
+        The value that it should have; None if it is best at an end of its range.
+    has_unit : bool, default=False
+        Whether it is in the units of the target, and so of any size.
     """
 
     name: str
     meaning: str
     is_loss: bool = False
+    ideal: float | None = None
+    has_unit: bool = False
+
+    def best(self, values: Sequence[float]) -> float:
+        """Return the best of some values; NaN unless two of them or more are known."""
+        known = [value for value in values if not math.isnan(value)]
+        if len(known) < 2:
+            return math.nan
+        ideal = self.ideal
+        if ideal is not None:
+            return min(known, key=lambda value: abs(value - ideal))
+        return min(known) if self.is_loss else max(known)
 
 
 class Cases(Protocol):
@@ -50,9 +67,9 @@ class Cases(Protocol):
     table : Table
         The rows, encoded by the model.
     y : ndarray of shape (n,) or None
-        Labels as they were given.
-    labels : ndarray of shape (n,)
-        Class numbers; -1 where there is no label.
+        Labels or targets, as models are trained on them.
+    truth : ndarray of shape (n,)
+        The same as the task reads them; see `Task.read`.
     n_folds : int
         Folds to make, if there are enough rows.
     seed : int
@@ -68,7 +85,7 @@ class Cases(Protocol):
     @property
     def y(self) -> np.ndarray | None: ...  # noqa: D102
     @property
-    def labels(self) -> IntArray: ...  # noqa: D102
+    def truth(self) -> np.ndarray: ...  # noqa: D102
     @property
     def n_folds(self) -> int: ...  # noqa: D102
     @property
@@ -106,8 +123,12 @@ class Task(ABC):
 
     Attributes
     ----------
-    target : {"classes", "none"}
+    target : {"classes", "numbers", "none"}
         What the rows are labelled by.
+    row : tuple of str
+        What a row that can be scored is called, and several of them.
+    others : str
+        What the models of `baselines` are, in a few sentences.
     metrics : tuple of Metric
         Scores, the most telling first.
     headline : tuple of str
@@ -115,8 +136,38 @@ class Task(ABC):
     """
 
     target: ClassVar[str]
+    row: ClassVar[tuple[str, str]]
+    others: ClassVar[str]
     metrics: ClassVar[tuple[Metric, ...]]
     headline: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def read(
+        self, model: Any, y: Any, n_rows: int
+    ) -> tuple[np.ndarray | None, np.ndarray]:
+        """Read the targets of rows, which may be None.
+
+        Parameters
+        ----------
+        model : FittedMixture
+            A fitted model of the task.
+        y : array-like of shape (n_rows,) or None
+            Targets as they were given.
+        n_rows : int
+            How many there should be.
+
+        Returns
+        -------
+        y : ndarray of shape (n_rows,) or None
+            Targets to train models on; None if there are none.
+        truth : ndarray of shape (n_rows,)
+            What predictions are compared with: numbers of classes (-1 for none), real
+            targets (NaN for none), or zeros for a task without targets.
+        """
+
+    def given(self, model: Any, truth: np.ndarray) -> np.ndarray:
+        """Turn some of the truth, none of it missing, into targets as users have them."""
+        return truth
 
     @abstractmethod
     def groups(self, cases: Cases) -> IntArray:
@@ -141,11 +192,11 @@ class Task(ABC):
         """Make other models to compare with, for rows that are dealt into folds."""
 
     @abstractmethod
-    def outputs(self, cases: Cases, model: Any, X: Any) -> FloatArray:
+    def outputs(self, cases: Cases, model: Any, X: Any, truth: np.ndarray) -> FloatArray:
         """Return what metrics are computed from, for rows and any model of the task."""
 
     @abstractmethod
-    def scores(self, labels: IntArray, outputs: FloatArray) -> dict[str, Estimate]:
+    def scores(self, truth: np.ndarray, outputs: FloatArray) -> dict[str, Estimate]:
         """Return the metrics of some rows by name."""
 
     def metric(self, name: str) -> Metric:

@@ -1,11 +1,12 @@
-"""Other classifiers, to compare with."""
+"""Other classifiers and regressors, to compare with."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
 
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data import MISSING_CODE, Schema, Table
@@ -18,6 +19,8 @@ _MAX_ONE_HOT = 100
 # would never split them.
 _LEAF = 20
 _LEAF_SHARE = 0.1
+# Folds that show the errors of a regressor on rows held out.
+_ERROR_FOLDS = 5
 
 
 def plain_matrix(table: Table, rows: IntArray) -> FloatArray:
@@ -38,11 +41,9 @@ def plain_matrix(table: Table, rows: IntArray) -> FloatArray:
     return matrix
 
 
-def seen_columns(
-    matrix: FloatArray, is_labelled: BoolArray, folds: IntArray
-) -> list[int]:
-    """Return the columns that have a value in the labelled rows of every training set."""
-    observed = ~np.isnan(matrix) & is_labelled[:, None]
+def seen_columns(matrix: FloatArray, is_usable: BoolArray, folds: IntArray) -> list[int]:
+    """Return the columns that have a value in the usable rows of every training set."""
+    observed = ~np.isnan(matrix) & is_usable[:, None]
     seen = [observed[folds != fold].any(axis=0) for fold in range(folds.max() + 1)]
     return np.flatnonzero(np.all(seen, axis=0)).tolist()
 
@@ -64,20 +65,106 @@ def baselines(
         Seed of the models.
     """
     from sklearn.dummy import DummyClassifier
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.linear_model import LogisticRegression
 
-    leaf = min(_LEAF, max(2, round(_LEAF_SHARE * n_labelled)))
     makers: dict[str, Callable[[], Any]] = {}
     if columns:
-        makers["logistic regression"] = lambda: _logistic_regression(schema, columns)
-        makers["boosted trees"] = lambda: _boosted_trees(schema, columns, leaf, seed)
+        makers["logistic regression"] = lambda: _with_filled(
+            schema, columns, LogisticRegression(max_iter=1000)
+        )
+        makers["boosted trees"] = lambda: _boosted_trees(
+            HistGradientBoostingClassifier, schema, columns, n_labelled, seed
+        )
     makers["most frequent class"] = lambda: DummyClassifier(strategy="prior")
     return makers
 
 
-def _logistic_regression(schema: Schema, columns: list[int]) -> Any:
+def regression_baselines(
+    schema: Schema, columns: list[int], n_targets: int, seed: int
+) -> dict[str, Callable[[], Any]]:
+    """Return functions that make other regressors, by name.
+
+    Parameters
+    ----------
+    schema, columns, seed
+        As in `baselines`.
+    n_targets : int
+        Number of rows that they can learn from.
+    """
+    from sklearn.dummy import DummyRegressor
+    from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
+    from sklearn.linear_model import RidgeCV
+
+    models: dict[str, Callable[[], Any]] = {}
+    if columns:
+        models["ridge regression"] = lambda: _with_filled(
+            schema, columns, RidgeCV(np.logspace(-3, 3, 13))
+        )
+        models["boosted trees"] = lambda: _boosted_trees(
+            HistGradientBoostingRegressor, schema, columns, n_targets, seed
+        )
+        models["random forest"] = lambda: _with_filled(
+            schema, columns, RandomForestRegressor(oob_score=True, random_state=seed)
+        )
+    models["the mean"] = DummyRegressor
+    return {
+        name: lambda make=make: ConformalRegressor(make(), seed)  # type: ignore[misc]
+        for name, make in models.items()
+    }
+
+
+class ConformalRegressor(RegressorMixin, BaseEstimator):
+    """A regressor with quantiles: its predictions and those of its errors.
+
+    The errors are those on training rows held out: of a forest, by trees that have not
+    seen them, and of other regressors by cross-validation.
+
+    Parameters
+    ----------
+    estimator : regressor
+        The regressor.
+    seed : int
+        Seed of the folds.
+    """
+
+    def __init__(self, estimator: Any, seed: int = 0) -> None:
+        self.estimator = estimator
+        self.seed = seed
+
+    def fit(self, X: FloatArray, y: FloatArray) -> ConformalRegressor:
+        """Fit the regressor, and take note of its errors on rows held out."""
+        from sklearn.base import clone
+        from sklearn.model_selection import KFold, cross_val_predict
+
+        self.estimator_ = clone(self.estimator).fit(X, y)
+        last: Any = self.estimator_[-1] if hasattr(self.estimator_, "steps") else None
+        if hasattr(last, "oob_prediction_"):
+            held_out = last.oob_prediction_
+        else:
+            folds = KFold(min(_ERROR_FOLDS, len(y)), shuffle=True, random_state=self.seed)
+            held_out = cross_val_predict(self.estimator, X, y, cv=folds)
+        self.errors_ = np.sort(y - held_out)
+        return self
+
+    def predict(self, X: FloatArray) -> FloatArray:
+        """Return what the regressor predicts."""
+        predicted: FloatArray = self.estimator_.predict(X)
+        return predicted
+
+    def predict_quantiles(self, X: FloatArray, quantiles: Sequence[float]) -> FloatArray:
+        """Return predictions (n, q), each plus the quantiles of the errors."""
+        places = np.array(quantiles) * (len(self.errors_) + 1)
+        # Outwards, so that intervals hold new targets at least as often as they should.
+        outer = np.where(np.array(quantiles) < 0.5, np.floor(places), np.ceil(places))
+        ranks = np.clip(outer.astype(int) - 1, 0, len(self.errors_) - 1)
+        return self.predict(X)[:, None] + self.errors_[ranks]
+
+
+def _with_filled(schema: Schema, columns: list[int], model: Any) -> Any:
+    """Return a model that gets complete rows of scaled numbers and one-hot categories."""
     from sklearn.compose import make_column_transformer
     from sklearn.impute import SimpleImputer
-    from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -91,21 +178,23 @@ def _logistic_regression(schema: Schema, columns: list[int]) -> Any:
             (numbers, [j for j in columns if j in schema.real]),
             (categories, [j for j in columns if j in schema.categorical]),
         ),
-        LogisticRegression(max_iter=1000),
+        model,
     )
 
 
-def _boosted_trees(schema: Schema, columns: list[int], leaf: int, seed: int) -> Any:
+def _boosted_trees(
+    kind: type, schema: Schema, columns: list[int], n_rows: int, seed: int
+) -> Any:
+    """Return boosted trees, which take missing cells and categories as they are."""
     from sklearn.compose import make_column_transformer
-    from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.pipeline import make_pipeline
 
     n_categories = dict(zip(schema.categorical, schema.n_categories, strict=True))
     few = {j for j, n in n_categories.items() if n <= _MAX_CATEGORIES}
     return make_pipeline(
         make_column_transformer(("passthrough", columns)),
-        HistGradientBoostingClassifier(
-            min_samples_leaf=leaf,
+        kind(
+            min_samples_leaf=min(_LEAF, max(2, round(_LEAF_SHARE * n_rows))),
             categorical_features=[j in few for j in columns],
             random_state=seed,
         ),

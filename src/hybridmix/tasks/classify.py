@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_consistent_length
 
 from hybridmix._estimates import Estimate
 from hybridmix._typing import FloatArray, IntArray
-from hybridmix.data import UNLABELLED
+from hybridmix.data import UNLABELLED, number_labels
+from hybridmix.data.labels import as_labels
 from hybridmix.estimators import HybridMixtureClassifierCV
 from hybridmix.estimators.chosen import AUTO, USUAL_TRADEOFF
 from hybridmix.metrics import classification_scores
@@ -21,6 +23,14 @@ class Classify(Task):
     """Predict the classes of rows."""
 
     target = "classes"
+    row = "labelled row", "labelled rows"
+    others = (
+        "Logistic regression gets medians and most frequent categories for missing "
+        "cells, scaled columns and one-hot categories; boosted trees (scikit-learn's "
+        "HistGradientBoosting) take missing cells and categories as they are. Both have "
+        "their default options, except for smaller leaves where labels are few, and "
+        "learn from labelled rows only."
+    )
     metrics = (
         Metric("accuracy", "Share of rows whose most probable class is right."),
         Metric(
@@ -41,9 +51,21 @@ class Classify(Task):
     )
     headline = ("accuracy", "log loss")
 
+    def read(self, model: Any, y: Any, n_rows: int) -> tuple[np.ndarray | None, IntArray]:
+        """Return labels, and class numbers; -1 where there is no label."""
+        if y is None:
+            return None, np.full(n_rows, UNLABELLED)
+        labels = as_labels(y)
+        check_consistent_length(np.empty(n_rows), labels)
+        return labels, number_labels(labels, model.classes_, model.unlabelled)
+
+    def given(self, model: Any, truth: IntArray) -> np.ndarray:
+        """Return the classes of some numbers."""
+        return model.classes_[truth]
+
     def groups(self, cases: Cases) -> IntArray:
         """Return the classes, so that every fold has its share of each."""
-        return cases.labels
+        return cases.truth
 
     def obstacle(self, cases: Cases) -> str | None:
         """Say why predictions cannot be compared with labels."""
@@ -53,7 +75,7 @@ class Classify(Task):
             )
         if len(cases.model.classes_) == 1:
             return "The model knows a single class, so every prediction is the same."
-        n_labelled = int(np.sum(cases.labels != UNLABELLED))
+        n_labelled = int(np.sum(cases.truth != UNLABELLED))
         if n_labelled < FEWEST_ROWS:
             return (
                 f"Scores need {FEWEST_ROWS} labelled rows or more; there are "
@@ -64,7 +86,7 @@ class Classify(Task):
     def fold_obstacle(self, cases: Cases) -> str | None:
         """Say why there are too few labels, or not the right ones, for folds."""
         model = cases.model
-        known = cases.labels[cases.labels != UNLABELLED]
+        known = cases.truth[cases.truth != UNLABELLED]
         counts = np.bincount(known, minlength=len(model.classes_))
         if np.sum(counts > 1) < 2:
             return "Cross-validation needs two classes of two rows or more."
@@ -115,17 +137,17 @@ class Classify(Task):
         from hybridmix.tasks.baselines import baselines, plain_matrix, seen_columns
 
         matrix = plain_matrix(cases.table, used)
-        is_labelled = cases.labels[used] != UNLABELLED
+        is_labelled = cases.truth[used] != UNLABELLED
         columns = seen_columns(matrix, is_labelled, folds)
         # Where there is no label, this is some class, which no model is trained on.
-        y = cases.model.classes_[cases.labels[used]]
+        y = cases.model.classes_[cases.truth[used]]
         makers = baselines(
             cases.table.schema, columns, int(is_labelled.sum()), cases.seed
         )
         for name, make in makers.items():
             yield Entrant(name, matrix, y, is_labelled, make)
 
-    def outputs(self, cases: Cases, model: Any, X: Any) -> FloatArray:
+    def outputs(self, cases: Cases, model: Any, X: Any, truth: IntArray) -> FloatArray:
         """Return probabilities of the classes, (n, C); 0 for those the model lacks."""
         predicted = model.predict_proba(X)
         probabilities = np.zeros((len(predicted), len(cases.model.classes_)))
@@ -133,9 +155,9 @@ class Classify(Task):
         probabilities[:, places] = predicted
         return probabilities
 
-    def scores(self, labels: IntArray, outputs: FloatArray) -> dict[str, Estimate]:
+    def scores(self, truth: IntArray, outputs: FloatArray) -> dict[str, Estimate]:
         """Return the metrics of some rows by name."""
-        found = classification_scores(labels, outputs)
+        found = classification_scores(truth, outputs)
         return {metric.name: found[metric.name] for metric in self.metrics}
 
 

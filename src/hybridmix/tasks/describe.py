@@ -20,6 +20,11 @@ class Describe(Task):
     """Model the rows themselves: densities, imputers and outlier detectors."""
 
     target = "none"
+    row = "row", "rows"
+    others = (
+        "The other model assumes independent columns: a normal distribution for each "
+        "real one, and frequencies for the categories of the others."
+    )
     metrics = (
         Metric(
             "mean log density",
@@ -28,6 +33,10 @@ class Describe(Task):
         ),
     )
     headline = ("mean log density",)
+
+    def read(self, model: Any, y: Any, n_rows: int) -> tuple[None, IntArray]:
+        """Return nothing: labels say nothing about a density."""
+        return None, np.zeros(n_rows, dtype=np.intp)
 
     def groups(self, cases: Cases) -> IntArray:
         """Return one group of all rows."""
@@ -99,12 +108,12 @@ class Describe(Task):
             "independent columns", cases.part(used), None, everyone, independent
         )
 
-    def outputs(self, cases: Cases, model: Any, X: Any) -> FloatArray:
+    def outputs(self, cases: Cases, model: Any, X: Any, truth: IntArray) -> FloatArray:
         """Return log densities, (n,)."""
         # The score of an outlier detector is its typicality.
         return FittedMixture.score_samples(model, X)
 
-    def scores(self, labels: IntArray, outputs: FloatArray) -> dict[str, Estimate]:
+    def scores(self, truth: IntArray, outputs: FloatArray) -> dict[str, Estimate]:
         """Return the mean log density."""
         return {"mean log density": Estimate.of_values(outputs)}
 

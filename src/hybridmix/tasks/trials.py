@@ -62,8 +62,8 @@ class Trial:
         there is a single fold.
     rows : ndarray of shape (n,)
         Rows that are scored, counted among those that took part.
-    labels : ndarray of shape (n,)
-        Their classes, or zeros.
+    truth : ndarray of shape (n,)
+        What they are compared with: numbers of their classes, targets, or zeros.
     folds : ndarray of shape (n,)
         The folds in which they are.
     n_used : int
@@ -76,7 +76,7 @@ class Trial:
 
     is_retrained: bool
     rows: IntArray
-    labels: IntArray
+    truth: np.ndarray
     folds: IntArray
     n_used: int
     n_available: int
@@ -97,8 +97,8 @@ class Trial:
         """The model that is judged."""
         return self.contenders[0]
 
-    def held(self, one: Contender, fold: int, n_most: int) -> tuple[Any, IntArray]:
-        """Return the rows of a fold, as a contender takes them, and their classes.
+    def held(self, one: Contender, fold: int, n_most: int) -> tuple[Any, np.ndarray]:
+        """Return the rows of a fold, as a contender takes them, and their truth.
 
         All folds together give at most about `n_most` rows, each of them its share.
         """
@@ -108,24 +108,23 @@ class Trial:
         n_kept = min(len(places), -(-n_most // self.n_folds))
         # Evenly, since rows may be sorted by class.
         places = places[np.linspace(0, len(places) - 1, n_kept).round().astype(int)]
-        return _safe_indexing(one.X, self.rows[places]), self.labels[places]
+        return _safe_indexing(one.X, self.rows[places]), self.truth[places]
 
 
 def as_given(task: Task, cases: Cases, rows: IntArray) -> Trial:
-    """Score a model as it is on some rows; those without a label are left out."""
-    groups = task.groups(cases)
-    rows = rows[groups[rows] >= 0]
+    """Score a model as it is on some rows; those without a target are left out."""
+    rows = rows[task.groups(cases)[rows] >= 0]
     n_available = len(rows)
     if len(rows) > MAX_SCORED:
         generator = np.random.default_rng(cases.seed)
         rows = np.sort(generator.choice(rows, MAX_SCORED, replace=False))
-    X, labels = cases.part(rows), groups[rows]
+    X, truth = cases.part(rows), cases.truth[rows]
     with quiet():
-        outputs = task.outputs(cases, cases.model, X)
-    scores = [task.scores(labels, outputs)]
+        outputs = task.outputs(cases, cases.model, X, truth)
+    scores = [task.scores(truth, outputs)]
     ours = Contender("this model", X, [cases.model], outputs, scores)
     folds, n_used = np.zeros(len(rows), dtype=np.intp), len(rows)
-    return Trial(False, np.arange(n_used), labels, folds, n_used, n_available, (ours,))
+    return Trial(False, np.arange(n_used), truth, folds, n_used, n_available, (ours,))
 
 
 def cross_validated(task: Task, cases: Cases, *, with_baselines: bool = True) -> Trial:
@@ -146,18 +145,19 @@ def cross_validated(task: Task, cases: Cases, *, with_baselines: bool = True) ->
     if with_baselines:
         entrants += task.baselines(cases, used, folds)
     held = np.flatnonzero(folds >= 0)
-    labels, folds_held = groups[used][held], folds[held]
+    truth = cases.truth[used]
+    truth_held, folds_held = truth[held], folds[held]
     contenders = []
     for entrant in entrants:
-        models, outputs = _out_of_fold(task, cases, entrant, folds)
+        models, outputs = _out_of_fold(task, cases, entrant, folds, truth)
         outputs = outputs[held]
         scores = [
-            task.scores(labels[folds_held == fold], outputs[folds_held == fold])
+            task.scores(truth_held[folds_held == fold], outputs[folds_held == fold])
             for fold in range(folds.max() + 1)
         ]
         contenders.append(Contender(entrant.name, entrant.X, models, outputs, scores))
     return Trial(
-        True, held, labels, folds_held, len(used), len(groups), tuple(contenders)
+        True, held, truth_held, folds_held, len(used), len(groups), tuple(contenders)
     )
 
 
@@ -176,7 +176,7 @@ def _rows_used(groups: IntArray, generator: np.random.Generator) -> IntArray:
 
 
 def _out_of_fold(
-    task: Task, cases: Cases, entrant: Entrant, folds: IntArray
+    task: Task, cases: Cases, entrant: Entrant, folds: IntArray, truth: np.ndarray
 ) -> tuple[list[Any], FloatArray]:
     """Return the models of the folds, and what they say about the rows held out."""
     from sklearn.utils import _safe_indexing
@@ -191,7 +191,8 @@ def _out_of_fold(
         y = None if entrant.y is None else entrant.y[rest]
         with quiet():
             model = entrant.make().fit(_safe_indexing(entrant.X, rest), y)
-            part = task.outputs(cases, model, _safe_indexing(entrant.X, held))
+            rows = _safe_indexing(entrant.X, held)
+            part = task.outputs(cases, model, rows, truth[held])
         if found is None:
             found = np.zeros((len(folds), *part.shape[1:]))
         found[held] = part

@@ -11,10 +11,12 @@ COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {
     fit: (
         "hybridmix fit train.csv --target class -o model.hmx",
         "hybridmix fit train.parquet -t class -o model.hmx --tune --drop name,id",
+        "hybridmix fit houses.csv -t price -o model.hmx --task regress",
         "hybridmix fit train.csv -o density.hmx --components 1,2,4,8",
     ),
     predict: (
         "hybridmix predict model.hmx test.csv -o predicted.csv",
+        "hybridmix predict regressor.hmx test.csv --coverage 0.8 -o predicted.csv",
         "hybridmix predict model.hmx test.csv --keep id --density | head",
     ),
     evaluate: (

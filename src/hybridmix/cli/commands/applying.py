@@ -35,13 +35,17 @@ def predict(
         bool,
         typer.Option("--density", help="Add log_density, typicality and outlier."),
     ] = False,
+    coverage: opt.Coverage = None,
     na: opt.MissingMarks = None,
     allow_missing: opt.AllowMissing = False,
     chunk_rows: opt.ChunkRows = CHUNK_ROWS,
     escape_formulas: opt.EscapeFormulas = False,
     quiet: opt.Quiet = False,
 ) -> None:
-    """Add the predicted label and the probabilities of the classes to a table."""
+    """Add the predicted label and the probabilities of the classes to a table.
+
+    Of a regressor: the predicted mean and the ends of its interval.
+    """
     with talking(quiet) as console:
         check_output(output, model, table, escape_formulas=escape_formulas)
         matching = load_matching(model, table, console, na, allow_missing)
@@ -49,7 +53,7 @@ def predict(
         with results.writing_like(matching, output, escape_formulas) as write:
             for chunk in console.track(matching.table.chunks(chunk_rows), "predicting"):
                 frame = matching.frame(chunk)
-                new = results.predictions(matching.model, frame, density)
+                new = results.predictions(matching.model, frame, density, coverage)
                 write(results.joined({n: chunk.columns[n] for n in names}, new))
         tell_written(console, output)
 
@@ -165,7 +169,7 @@ def sample(
     escape_formulas: opt.EscapeFormulas = False,
     quiet: opt.Quiet = False,
 ) -> None:
-    """Draw rows from a model, with labels if it has classes."""
+    """Draw rows from a model, with labels or targets if it predicts any."""
     with talking(quiet) as console:
         check_output(output, model, escape_formulas=escape_formulas)
         source = Model.load(model)
@@ -174,8 +178,8 @@ def sample(
             name: TypedColumn.of(values)
             for name, values in zip(source.column_names, columns_of(drawn), strict=True)
         }
-        if source.is_classifier:
-            name = source.target or "label"
+        if source.is_classifier or source.is_regressor:
+            name = source.target or ("label" if source.is_classifier else "target")
             while name in columns:
                 name += "_"
             columns[name] = TypedColumn.of(groups.tolist())

@@ -9,7 +9,7 @@ import typer
 
 import hybridmix
 from hybridmix.cli import options as opt
-from hybridmix.cli import results, views
+from hybridmix.cli import tallies, views
 from hybridmix.cli.console import talking
 from hybridmix.cli.interrupts import stop_if_interrupted
 from hybridmix.cli.models import Model, read_all
@@ -31,13 +31,12 @@ def evaluate(
 ) -> None:
     """Compare predictions with labels: accuracy, log loss, AUC, calibration.
 
-    It warns if the model was trained on these rows.
+    Of a regressor: RMSE, MAE, R², coverage and score of the 90 % intervals. It
+    warns if the model was trained on these rows.
     """
     with talking(quiet, as_json) as console:
         matching = load_matching(model, table, console, na, allow_missing, target)
-        tally = results.tallied(matching, target, chunk_rows, console)
-        classes = matching.model.estimator.classes_.tolist()
-        values = tally.values(classes)
+        values = tallies.evaluated(matching, target, chunk_rows, console)
         if values["warning"] is not None:
             console.warn(values["warning"])
         console.result(values, *views.evaluation(values))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -14,17 +15,22 @@ from hybridmix.cli.columns import MAYBE_CODES
 from hybridmix.cli.console import Console, talking
 from hybridmix.cli.fitting import Training
 from hybridmix.cli.interrupts import INTERRUPTED, was_interrupted
+from hybridmix.cli.labels import CLASSIFY, Target
 from hybridmix.cli.models import Model
-from hybridmix.cli.tables import open_table
+from hybridmix.cli.tables import InputError, open_table
 from hybridmix.cli.workflow import split
 from hybridmix.cli.writing import check_output
 from hybridmix.estimators.chosen import described_members
+
+# Names of classes that are listed.
+_SHOWN_CLASSES = 50
 
 
 def fit(
     table: opt.TablePath,
     output: opt.ModelOutput,
     target: opt.Target = None,
+    task: opt.TaskName = None,
     unlabelled: opt.Unlabelled = None,
     weight: opt.Weight = None,
     categorical: opt.Categorical = None,
@@ -43,9 +49,14 @@ def fit(
     as_json: opt.AsJson = False,
     quiet: opt.Quiet = False,
 ) -> None:
-    """Fit a model to a table: a classifier, or a density without --target."""
+    """Fit a model to a table: a classifier or regressor, or a density without --target.
+
+    A target that is a number of many different values is predicted as a number.
+    """
+    if task is not None and target is None:
+        raise InputError(f"--task {task} needs a target: add --target NAME.")
     named = split(real), split(categorical), split(drop), split(na)
-    reading = fitting.Reading(*named, target, unlabelled, weight)
+    reading = fitting.Reading(*named, target, unlabelled, weight, task)
     numbers = fitting.parse_components(components)
     chosen = fitting.Options(
         numbers,
@@ -60,8 +71,12 @@ def fit(
     )
     with talking(quiet, as_json) as console:
         check_output(output, table, is_table=False)
-        estimator = chosen.classifier() if target else chosen.density(MixtureDensity)
+        # Options that contradict each other are refused before a large table is read.
+        density = None if target else chosen.density(MixtureDensity)
+        if target:
+            chosen.for_target(task or CLASSIFY)
         training = fitting.read_training(open_table(table), reading, console)
+        estimator = density or chosen.for_target(training.task)
         _show_columns(training, reading, console)
         begin = time.perf_counter()
         model = training.model(fitting.fit(estimator, training, console), reading)
@@ -124,15 +139,14 @@ def _sum_up(
     values["members"] = described_members(estimator)
     for part in views.search_of(values):
         (console.note if isinstance(part, str) else console.note_table)(part)
-    if training.labels is None:
+    if training.target is None:
         console.note("No --target: fitted a density, which has no classes.")
         hint = f"Next: hybridmix outliers TABLE --model {output}"
     else:
-        n_labelled = sum(label is not None for label in training.labels)
-        values |= {"labelled": n_labelled, "classes": estimator.classes_}
-        classes = ", ".join(map(str, estimator.classes_.tolist()))
-        console.note(f"{n_labelled} of {n_rows} rows have a label; classes: {classes}")
-        if len(estimator.classes_) == 1:
+        values |= {"task": training.task, **_sum_up_target(training.target, estimator)}
+        for line in _target_lines(values):
+            console.note(line)
+        if len(set(training.target.known.tolist())) == 1:
             console.warn("All labels are the same: there is nothing to tell apart.")
         hint = (
             "How good is it? Evaluate it on rows it has not seen: hybridmix evaluate "
@@ -144,3 +158,30 @@ def _sum_up(
     console.note(hint)
     if console.as_json:
         console.result(values)
+
+
+def _sum_up_target(target: Target, estimator: Any) -> dict[str, Any]:
+    """Return what a model was fitted to predict."""
+    known = target.known
+    if target.task == CLASSIFY:
+        return {"labelled": len(known), "classes": estimator.classes_}
+    return {
+        "with_target": len(known),
+        "mean": float(known.mean()),
+        "standard_deviation": float(known.std()),
+        "mixtures": len(estimator.predictive_.members),
+        "spread": float(estimator.spread_),
+    }
+
+
+def _target_lines(values: dict[str, Any]) -> list[str]:
+    """Say what a model was fitted to predict."""
+    if values["task"] == CLASSIFY:
+        classes = views.shortened(values["classes"].tolist(), _SHOWN_CLASSES)
+        rows = f"{values['labelled']} of {values['rows']} rows have a label"
+        return [f"{rows}; classes: {classes}"]
+    return [
+        f"{values['with_target']} of {values['rows']} rows have a target: mean "
+        f"{values['mean']:.4g}, standard deviation {values['standard_deviation']:.4g}",
+        views.averaged(values["mixtures"], values["spread"]),
+    ]

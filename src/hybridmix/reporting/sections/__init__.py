@@ -13,6 +13,7 @@ from hybridmix.reporting.sections.density import density_section
 from hybridmix.reporting.sections.errors import errors_section
 from hybridmix.reporting.sections.features import features_section
 from hybridmix.reporting.sections.missing import missing_section
+from hybridmix.reporting.sections.predictions import predictions_section
 from hybridmix.reporting.sections.quality import quality_section
 from hybridmix.reporting.sections.reproduce import reproduce_section
 from hybridmix.reporting.sections.summary import summary_section
@@ -30,32 +31,39 @@ class Section(NamedTuple):
         Makes HTML of findings.
     needs_trial : bool, default=False
         Whether it is about scored rows.
-    target : str or None, default=None
-        The target of the tasks that it is for; None for all tasks.
+    targets : tuple of str or None, default=None
+        The targets of the tasks that it is for; None for all tasks.
     """
 
     anchor: str
     title: str
     write: Callable[[Findings], str]
     needs_trial: bool = False
-    target: str | None = None
+    targets: tuple[str, ...] | None = None
 
     def content(self, findings: Findings) -> str | None:
         """Return HTML; None to leave the section out."""
-        if self.target not in (None, findings.subject.task.target):
+        target = findings.subject.task.target
+        if self.targets is not None and target not in self.targets:
             return None
         if self.needs_trial and not findings.trials:
             return note(findings.obstacle or "")
         return self.write(findings)
 
 
+CLASSES, NUMBERS = ("classes",), ("numbers",)
+TARGETS = CLASSES + NUMBERS
+
 SECTIONS = (
     Section("summary", "Summary", summary_section),
     Section("data", "The table", data_section),
     Section("quality", "How good the model is", quality_section, True),
-    Section("errors", "Errors and probabilities", errors_section, True, "classes"),
-    Section("missing", "When features go missing", missing_section, True, "classes"),
-    Section("features", "Which features matter", features_section, True, "classes"),
+    Section("errors", "Errors and probabilities", errors_section, True, CLASSES),
+    Section(
+        "predictions", "Predictions and intervals", predictions_section, True, NUMBERS
+    ),
+    Section("missing", "When features go missing", missing_section, True, TARGETS),
+    Section("features", "Which features matter", features_section, True, TARGETS),
     Section("components", "Components", components_section),
     Section("density", "Density and outliers", density_section),
     Section("training", "Training", training_section),

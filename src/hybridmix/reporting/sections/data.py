@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from hybridmix._typing import FloatArray
-from hybridmix.reporting.charts import bar, binned, heat_map, shortened, spark_histogram
+from hybridmix.reporting.charts import (
+    bar,
+    binned,
+    heat_map,
+    histogram,
+    shortened,
+    spark_histogram,
+)
 from hybridmix.reporting.findings import Findings
 from hybridmix.reporting.markup import (
     Markup,
@@ -42,6 +49,9 @@ def data_section(findings: Findings) -> str:
     if subject.has_classes:
         parts.append(heading("Classes"))
         parts.append(_class_balance(subject))
+    if subject.has_numbers:
+        parts.append(heading("The target"))
+        parts.append(_target(subject))
     return "".join(parts)
 
 
@@ -182,14 +192,14 @@ def _missing_together(subject: Subject) -> str:
     )
 
 
-# Classes ------------------------------------------------------------------------------
+# Targets ------------------------------------------------------------------------------
 
 
 def _class_balance(subject: Subject) -> str:
     if subject.y is None:
         return note("No labels were given.")
     names, counts = list(subject.class_names), subject.class_counts.tolist()
-    n_unlabelled = subject.n_rows - len(subject.labelled)
+    n_unlabelled = subject.n_rows - len(subject.known)
     if n_unlabelled:
         names.append("without a label")
         counts.append(n_unlabelled)
@@ -201,3 +211,21 @@ def _class_balance(subject: Subject) -> str:
     return table(
         "Rows of each class", ("class", "rows", "share", ""), rows, text_columns=(0, 3)
     )
+
+
+def _target(subject: Subject) -> str:
+    if len(subject.known) == 0:
+        return note("No targets were given, or several of them.")
+    values = subject.truth[subject.known]
+    picture = histogram(
+        values, description="Histogram of the target", x_label="value of the target"
+    )
+    caption = (
+        f"{len(values):,} of {subject.n_rows:,} rows have a target: mean "
+        f"{number(values.mean())}, standard deviation {number(values.std())}, from "
+        f"{number(values.min())} to {number(values.max())}."
+    )
+    shape = subject.model.target_schema_.shapes.get(0)
+    if shape is not None:
+        caption += f" The model takes it as {shape}."
+    return figures([figure(picture, caption)])

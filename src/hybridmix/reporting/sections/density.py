@@ -114,7 +114,8 @@ def _unusual_table(subject: Subject) -> str:
     n_columns = len(subject.names)
     explains = n_columns <= _MAX_COLUMNS
     header = ["row", "typicality"]
-    header += ["label"] if subject.has_classes else []
+    named = {"classes": ["label"], "numbers": ["target"]}.get(subject.task.target, [])
+    header += named
     header += ["cells that make it so"] if explains else []
     lines = []
     for place in order:
@@ -122,7 +123,7 @@ def _unusual_table(subject: Subject) -> str:
         text, is_flagged = fixed(score, 2), score < subject.threshold
         line: list[str | Markup] = [subject.row_name(row)]
         line.append(Markup(element("strong", text)) if is_flagged else text)
-        line += [subject.label_name(row)] if subject.has_classes else []
+        line += [subject.label_name(row)] if named else []
         line += [_telling_cells(subject, row)] if explains else []
         lines.append(line)
     where = "its index" if subject.has_index else "its number, from 0"
@@ -130,7 +131,7 @@ def _unusual_table(subject: Subject) -> str:
         f"Rows of the lowest typicality, each by {where}; in bold: below the threshold",
         header,
         lines,
-        text_columns=(0, 2, 3),
+        text_columns=(0, 3) if subject.has_numbers else (0, 2, 3),
         class_="unusual" if explains else "",
     )
     if explains:

@@ -51,7 +51,7 @@ def errors_section(findings: Findings) -> str:
 def confusion(trial: Trial, n_classes: int) -> IntArray:
     """Count scored rows by class (rows) and by predicted class (columns)."""
     predicted = trial.ours.outputs.argmax(axis=1)
-    flat = trial.labels * n_classes + predicted
+    flat = trial.truth * n_classes + predicted
     return np.bincount(flat, minlength=n_classes**2).reshape(n_classes, n_classes)
 
 
@@ -115,7 +115,7 @@ def _curves(subject: Subject, trial: Trial) -> str:
     shown, which = _curves_shown(subject, trial)
     roc, precision_recall = [], []
     for k in shown:
-        is_class, score = trial.labels == k, trial.ours.outputs[:, k]
+        is_class, score = trial.truth == k, trial.ours.outputs[:, k]
         fpr, tpr, _ = roc_curve(is_class, score)
         precision, recall, _ = precision_recall_curve(is_class, score)
         name = subject.class_names[k]
@@ -167,7 +167,7 @@ def _curves_shown(subject: Subject, trial: Trial) -> tuple[list[int], str]:
     if len(names) == 2:
         # The curve of the other class is its mirror image.
         return [1], f"of class {names[1]}"
-    counts = np.bincount(trial.labels, minlength=len(names))
+    counts = np.bincount(trial.truth, minlength=len(names))
     order = np.argsort(-counts, kind="stable")[:MAX_SERIES]
     shown = sorted(k for k in order.tolist() if counts[k])
     which = "of each class against all others"
@@ -179,9 +179,7 @@ def _curves_shown(subject: Subject, trial: Trial) -> tuple[list[int], str]:
 def _reliability(subject: Subject, trial: Trial) -> str:
     classes = subject.model.classes_
     n_bins = 10 if len(trial.rows) >= _MANY_ROWS else 5
-    report = calibration_report(
-        classes[trial.labels], trial.ours.outputs, classes, n_bins
-    )
+    report = calibration_report(classes[trial.truth], trial.ours.outputs, classes, n_bins)
     unit = (-0.02, 1.02)
     picture = line_chart(
         [

@@ -1,13 +1,18 @@
-"""Which columns matter for the classes."""
+"""Which columns matter for the predictions."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from hybridmix.inspection import FeatureImportance, feature_importance
+from hybridmix._typing import IntArray
+from hybridmix.inspection import (
+    FeatureImportance,
+    TargetImportance,
+    feature_importance,
+)
 from hybridmix.reporting.charts import bar
 from hybridmix.reporting.findings import Findings
-from hybridmix.reporting.markup import Markup, fixed, note, paragraph, table
+from hybridmix.reporting.markup import Markup, alike, fixed, note, paragraph, table
 from hybridmix.reporting.wording import drawn_from, scored_rows
 from hybridmix.tasks.base import quiet
 
@@ -30,7 +35,7 @@ def features_section(findings: Findings) -> str:
     parts = [
         paragraph(
             "Each column in turn is integrated out of the model, exactly: this is how "
-            "the model classifies rows that lack it. Nothing is trained again, and no "
+            "the model predicts rows that lack it. Nothing is trained again, and no "
             f"values are shuffled. The figures are of {scored_rows(findings)}."
         ),
         _importance_table(_importance(findings)),
@@ -46,20 +51,24 @@ def features_section(findings: Findings) -> str:
     return "".join(parts)
 
 
-def _importance_table(importance: FeatureImportance) -> str:
+def _importance_table(importance: FeatureImportance | TargetImportance) -> str:
     """Show the most important columns."""
     rise = importance.loss_increase
     largest = max(float(rise.max()), 1e-12)
+    order = importance.order[:_MAX_SHOWN]
+    bars = {j: Markup(bar(rise[j] / largest)) for j in order}
+    if isinstance(importance, TargetImportance):
+        return _target_table(importance, order, bars)
     rows = [
         (
             importance.names[j],
             fixed(rise[j]),
-            Markup(bar(rise[j] / largest)),
+            bars[j],
             fixed(importance.hidden_accuracy[j]),
             fixed(importance.alone_accuracy[j]),
             Markup(bar(importance.alone_accuracy[j])),
         )
-        for j in importance.order[:_MAX_SHOWN]
+        for j in order
     ]
     return table(
         "Columns by how much the log loss rises without them. With all columns: log "
@@ -77,24 +86,50 @@ def _importance_table(importance: FeatureImportance) -> str:
     )
 
 
-def _importance(findings: Findings) -> FeatureImportance:
+def _target_table(
+    importance: TargetImportance, order: IntArray, bars: dict[int, Markup]
+) -> str:
+    written = alike(importance.rmse)
+    rows = [
+        (
+            importance.names[j],
+            written(importance.loss_increase[j]),
+            bars[j],
+            written(importance.hidden_rmse[j]),
+            fixed(importance.hidden_log_density[j]),
+            written(importance.alone_rmse[j]),
+            fixed(importance.alone_log_density[j]),
+        )
+        for j in order
+    ]
+    return table(
+        "Columns by how much the RMSE rises without them; LPD is the log predictive "
+        f"density. With all columns: RMSE {written(importance.rmse)}, LPD "
+        f"{fixed(importance.log_density)}",
+        (
+            "column",
+            "rise of the RMSE",
+            "",
+            "RMSE without it",
+            "LPD without it",
+            "RMSE with it alone",
+            "LPD with it alone",
+        ),
+        rows,
+        text_columns=(0, 2),
+    )
+
+
+def _importance(findings: Findings) -> FeatureImportance | TargetImportance:
     """Return the mean over the folds of what their models show on scored rows."""
     subject, trial = findings.subject, findings.trial
     parts = []
     for fold, model in enumerate(trial.ours.models):
-        X, labels = trial.held(trial.ours, fold, MAX_ROWS)
+        X, truth = trial.held(trial.ours, fold, MAX_ROWS)
+        y = subject.task.given(subject.model, truth)
         with quiet():
-            parts.append(feature_importance(model, X, subject.model.classes_[labels]))
+            parts.append(feature_importance(model, X, y))
 
-    def mean(name: str) -> np.ndarray:
-        return np.mean([getattr(part, name) for part in parts], axis=0)
-
-    return FeatureImportance(
-        names=subject.names,
-        log_loss=float(mean("log_loss")),
-        accuracy=float(mean("accuracy")),
-        hidden_log_loss=mean("hidden_log_loss"),
-        hidden_accuracy=mean("hidden_accuracy"),
-        alone_log_loss=mean("alone_log_loss"),
-        alone_accuracy=mean("alone_accuracy"),
-    )
+    # Means over the folds of all figures; the names are the first field.
+    fields = zip(*(list(vars(part).values())[1:] for part in parts), strict=True)
+    return type(parts[0])(subject.names, *(np.mean(own, axis=0) for own in fields))

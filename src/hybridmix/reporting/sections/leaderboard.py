@@ -7,6 +7,7 @@ from typing import Any
 
 from hybridmix.estimators.chosen import described_members
 from hybridmix.reporting.markup import count, fixed, heading, percent, table
+from hybridmix.tasks import task_of
 
 _MOST_SHOWN = 20
 
@@ -31,15 +32,19 @@ def leaderboard_part(model: Any) -> str:
     ]
     caption = (
         f"{count(len(tried), 'candidate')}, compared on held-out rows; the score is the "
-        f"mean {_what(model)} per row with its standard error, and higher is better. "
-        f"{_rule(model)}"
+        f"mean {_WHAT[task_of(model).target]} per row with its standard error, and "
+        f"higher is better. {_rule(model)}"
     )
     header = ("candidate", "score", "seconds", "part in the model")
     return heading("Candidates that were tried") + table(caption, header, rows)
 
 
-def _what(model: Any) -> str:
-    return "log probability of the label" if hasattr(model, "classes_") else "log density"
+# What candidates are compared by, for each kind of target.
+_WHAT = {
+    "classes": "log probability of the label",
+    "numbers": "log predictive density of the target",
+    "none": "log density",
+}
 
 
 def _rule(model: Any) -> str:
@@ -48,7 +53,13 @@ def _rule(model: Any) -> str:
         return (
             "The shares are those with which the votes predict the held-out labels best"
         )
-    if hasattr(model, "classes_"):
+    target = task_of(model).target
+    if target == "numbers":
+        return (
+            "The shares are those with which the averaged densities predict the held-out "
+            "targets best"
+        )
+    if target == "classes":
         return "Nothing else was tried"
     return "The simplest one that is behind the best by no more than noise is kept"
 

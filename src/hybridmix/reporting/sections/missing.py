@@ -1,4 +1,4 @@
-"""How the model and others do when cells of a row to be classified are hidden."""
+"""How the model and others do when cells of the rows to predict are hidden."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hybridmix.inspection import missing_feature_curve
 from hybridmix.reporting.charts import Series, line_chart
 from hybridmix.reporting.findings import Findings
 from hybridmix.reporting.markup import (
+    alike,
     figure,
     figures,
     fixed,
@@ -25,31 +26,40 @@ from hybridmix.tasks.trials import Contender, Trial
 
 # Scored rows that cells are hidden from, over all folds.
 MAX_ROWS = 1000
+# By kind of target: the score that is drawn, and its name and sign in scikit-learn.
+_SCORES = {
+    "classes": ("accuracy", "accuracy", 1.0),
+    "numbers": ("RMSE", "neg_root_mean_squared_error", -1.0),
+}
 # Of ten rates, those that the table shows.
 _TABULATED = (0, 3, 5, 7, 9)
 
 
 def missing_section(findings: Findings) -> str:
-    """Draw accuracies while more and more cells are hidden."""
+    """Draw scores while more and more cells are hidden."""
+    task = findings.subject.task
+    name = _SCORES[task.target][0]
     curves = [
-        _curve(findings.subject, trial, one, name)
-        for trial, one, name in _compared(findings)
+        _curve(findings.subject, trial, one, model)
+        for trial, one, model in _compared(findings)
     ]
     rates = curves[0].rates
+    has_unit = task.metric(name).has_unit
+    written = alike(float(curves[0].mean[0])) if has_unit else fixed
     series = [
         Series(curve.name, 100.0 * rates, curve.mean, curve.deviation) for curve in curves
     ]
     picture = line_chart(
         series,
-        description="Accuracy on scored rows by the share of cells hidden from them",
+        description=f"{_capital(name)} on scored rows by the share of cells hidden",
         x_label="cells hidden, %",
-        y_label="accuracy",
+        y_label=name,
         markers=True,
     )
     scores = table(
-        "Accuracy by the share of cells hidden",
+        f"{_capital(name)} by the share of cells hidden",
         ("model", *(percent(rates[k]) for k in _TABULATED)),
-        [(curve.name, *(fixed(curve.mean[k]) for k in _TABULATED)) for curve in curves],
+        [(curve.name, *(written(curve.mean[k]) for k in _TABULATED)) for curve in curves],
     )
     text = (
         f"This is about {scored_rows(findings)}. Their cells are hidden completely at "
@@ -59,7 +69,7 @@ def missing_section(findings: Findings) -> str:
     if not findings.trial.is_retrained and len(curves) > 1:
         text += " The other models are those of the cross-validation, on held-out rows."
     text = f"{text} {drawn_from(findings.trial, MAX_ROWS)}".rstrip()
-    caption = "Mean accuracy"
+    caption = f"Mean {name}"
     if any(curve.deviation is not None for curve in curves):
         caption += ", and its standard deviation over the folds"
     return paragraph(text) + figures([figure(picture, f"{caption}."), scores])
@@ -77,7 +87,7 @@ def _compared(findings: Findings) -> list[tuple[Trial, Contender, str]]:
 
 @dataclass(frozen=True)
 class _Curve:
-    """Accuracies of one model at growing rates."""
+    """Scores of one model at growing rates."""
 
     name: str
     rates: FloatArray
@@ -87,14 +97,22 @@ class _Curve:
 
 def _curve(subject: Subject, trial: Trial, one: Contender, name: str) -> _Curve:
     parts = []
+    _, scoring, sign = _SCORES[subject.task.target]
     for fold, model in enumerate(one.models):
-        X, labels = trial.held(one, fold, MAX_ROWS)
-        y = subject.model.classes_[labels]
+        X, truth = trial.held(one, fold, MAX_ROWS)
+        y = subject.task.given(subject.model, truth)
         # The same seed hides the same cells from all models.
         seed = subject.seed + fold
         with quiet():
-            part = missing_feature_curve(model, X, y, n_repeats=1, random_state=seed)
+            part = missing_feature_curve(
+                model, X, y, n_repeats=1, random_state=seed, scoring=scoring
+            )
         parts.append(part)
-    scores = np.array([part.scores[:, 0] for part in parts])
+    scores = sign * np.array([part.scores[:, 0] for part in parts])
     deviation = scores.std(axis=0) if len(scores) > 1 else None
     return _Curve(name, parts[0].rates, scores.mean(axis=0), deviation)
+
+
+def _capital(name: str) -> str:
+    """Return the name of a score for the beginning of a sentence."""
+    return name[0].upper() + name[1:]

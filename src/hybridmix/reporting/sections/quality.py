@@ -18,6 +18,9 @@ from hybridmix.reporting.wording import SEVERAL, SINGLE, full_name, score_text
 from hybridmix.tasks.base import Metric
 from hybridmix.tasks.trials import Contender, Trial
 
+# More scores than this, with their intervals, do not fit next to each other.
+_MAX_ACROSS = 4
+
 
 def quality_section(findings: Findings) -> str:
     """Show scores, with those of other models where these could be trained."""
@@ -33,27 +36,27 @@ def quality_section(findings: Findings) -> str:
 def _score_table(findings: Findings, trial: Trial) -> str:
     metrics = findings.subject.task.metrics
     parts = [full_name(findings, trial), SEVERAL if trial.is_retrained else SINGLE]
+    if len(trial.contenders) == 1 and len(metrics) > _MAX_ACROSS:
+        lines = [(metric.name, score_text(trial.ours, metric)) for metric in metrics]
+        return table("; ".join(parts), ("score", trial.ours.name), lines)
     best: dict[str, float] = {}
     if len(trial.contenders) > 1:
         parts.append("the best of each column in bold")
-        best = {metric.name: _best(trial, metric) for metric in metrics}
+        for metric in metrics:
+            means = [one.mean(metric.name) for one in trial.contenders]
+            best[metric.name] = metric.best(means)
     rows = [
-        [one.name, *(_score_cell(one, metric.name, best) for metric in metrics)]
+        [one.name, *(_score_cell(one, metric, best) for metric in metrics)]
         for one in trial.contenders
     ]
     names = [metric.name for metric in metrics]
     return table("; ".join(parts), ("model", *names), rows)
 
 
-def _best(trial: Trial, metric: Metric) -> float:
-    """Return the best mean; NaN, which nothing equals, where a fold has no score."""
-    means = [one.mean(metric.name) for one in trial.contenders]
-    return min(means) if metric.is_loss else max(means)
-
-
-def _score_cell(one: Contender, metric: str, best: dict[str, float]) -> Markup:
+def _score_cell(one: Contender, metric: Metric, best: dict[str, float]) -> Markup:
     text = score_text(one, metric)
-    is_best = one.mean(metric) == best.get(metric)
+    # NaN, which nothing equals, stands for no best one.
+    is_best = one.mean(metric.name) == best.get(metric.name)
     return Markup(element("strong", text) if is_best else text)
 
 
@@ -73,7 +76,7 @@ def _how(findings: Findings, trial: Trial) -> list[str]:
             "them with each other, not with it."
         )
     if subject.baselines:
-        result.append(_baseline_sentence(subject))
+        result.append(subject.task.others)
     return result
 
 
@@ -97,9 +100,8 @@ def _how_fitted(findings: Findings, trial: Trial) -> list[str]:
 
 def _folds_sentence(subject: Subject, trial: Trial) -> str:
     shares = " that have about the same share of every class" * subject.has_classes
-    kind = "labelled row" if subject.has_classes else "row"
     return (
-        f"{count(len(trial.rows), kind)} were held out, each once, in "
+        f"{count(len(trial.rows), *subject.task.row)} were held out, each once, in "
         f"{count(trial.n_folds, 'fold')}{shares}. All models were trained on the "
         "other folds, this one with its own options."
     )
@@ -107,44 +109,27 @@ def _folds_sentence(subject: Subject, trial: Trial) -> str:
 
 def _exceptions(subject: Subject, trial: Trial) -> list[str]:
     """Say how the folds differ from what one would expect."""
+    searched = bool(getattr(subject.model, "leaderboard_", []))
     n_single = int(np.sum(subject.class_counts == 1)) if subject.has_classes else 0
     found = {
-        "Rows without a label are in every training set of this model.": (
-            subject.has_classes and len(subject.labelled) < subject.n_rows
-        ),
+        f"Rows without a {'label' if subject.has_classes else 'target'} are in every "
+        "training set of this model.": len(subject.known) < subject.n_rows,
         f"{trial.n_used:,} of {subject.n_rows:,} rows took part, drawn at random.": (
             trial.n_used < subject.n_rows
         ),
         f"There are fewer folds than the {subject.n_folds} asked for, since no class "
-        "has that many rows.": trial.n_folds < subject.n_folds,
+        "has that many rows.": subject.has_classes and trial.n_folds < subject.n_folds,
         f"{count(n_single, 'class', 'classes')} with a single row cannot be held out.": (
             n_single > 0
         ),
         "The settings were chosen by a search that saw all rows, so the figures are a "
         "little too good.": subject.given is not subject.model,
         "In each fold, the choice of the model was repeated without the rows held out.": (
-            subject.has_classes and hasattr(subject.model, "leaderboard_")
+            searched and subject.task.target != "none"
         ),
         "The folds keep the structure that was chosen from all rows, so the figures are "
-        "a little too good.": (
-            not subject.has_classes and bool(getattr(subject.model, "leaderboard_", []))
-        ),
+        "a little too good.": searched and subject.task.target == "none",
         "Training went on from another model, which has seen all rows; in the folds it "
         "starts from k-means instead.": hasattr(subject.model.init, "fit"),
     }
     return [sentence for sentence, applies in found.items() if applies]
-
-
-def _baseline_sentence(subject: Subject) -> str:
-    if not subject.has_classes:
-        return (
-            "The other model assumes independent columns: a normal distribution "
-            "for each real one, and frequencies for the categories of the others."
-        )
-    return (
-        "Logistic regression gets medians and most frequent categories for missing "
-        "cells, scaled columns and one-hot categories; boosted trees (scikit-learn's "
-        "HistGradientBoosting) take missing cells and categories as they are. Both have "
-        "their default options, except for smaller leaves where labels are few, and "
-        "learn from labelled rows only."
-    )

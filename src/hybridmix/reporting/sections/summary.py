@@ -12,7 +12,6 @@ from hybridmix.reporting.findings import Findings
 from hybridmix.reporting.markup import (
     code,
     count,
-    fixed,
     key_figures,
     paragraph,
     percent,
@@ -22,6 +21,7 @@ from hybridmix.reporting.wording import (
     SEVERAL,
     SINGLE,
     full_name,
+    score_number,
     score_text,
     short_name,
 )
@@ -58,6 +58,12 @@ def _model_sentence(subject: Subject) -> str:
         covariance_type = covariance_type_of(model.model_.family) or model.covariance_type
         parts.append(f"with covariances of type {covariance_type}")
     size = count(model.model_.n_parameters, "free parameter")
+    if subject.has_numbers:
+        n_averaged = count(len(model.predictive_.members), "mixture")
+        return (
+            f"{name} {model.purpose}. This one averages the predictions of {n_averaged}. "
+            f"Its density of the rows has {' '.join(parts)}, and {size}."
+        )
     committee = committee_of(model)
     if committee is None:
         has = f"This one has {' '.join(parts)}, and {size} in all."
@@ -72,9 +78,12 @@ def _model_sentence(subject: Subject) -> str:
 def _figures(findings: Findings) -> list[tuple[str, str]]:
     subject = findings.subject
     pairs = [
-        (f"{metric}, {short_name(findings, trial)}", fixed(trial.ours.mean(metric)))
+        (
+            f"{name}, {short_name(findings, trial)}",
+            score_number(subject.task.metric(name))(trial.ours.mean(name)),
+        )
         for trial in _summarised(findings)
-        for metric in subject.task.headline
+        for name in subject.task.headline
     ]
     pairs.append(("rows", f"{subject.n_rows:,}"))
     pairs.append(("columns", f"{len(subject.names)}"))
@@ -82,8 +91,9 @@ def _figures(findings: Findings) -> list[tuple[str, str]]:
         pairs.append(("classes", f"{len(subject.class_names)}"))
     pairs.append(("cells missing", percent(1.0 - float(subject.observed.mean()))))
     if subject.y is not None:
-        unlabelled = 1.0 - len(subject.labelled) / subject.n_rows
-        pairs.append(("labels missing", percent(unlabelled)))
+        kind = "labels" if subject.has_classes else "targets"
+        missing = 1.0 - len(subject.known) / subject.n_rows
+        pairs.append((f"{kind} missing", percent(missing)))
     flagged = float(np.mean(subject.typicality < subject.threshold))
     pairs.append(("unusual rows", percent(flagged)))
     return pairs
@@ -97,10 +107,11 @@ def _summarised(findings: Findings) -> list[Trial]:
 
 def _result(findings: Findings, trial: Trial) -> str:
     """Say in a sentence how the model does, and others on the same rows."""
-    metric = findings.subject.task.headline[0]
+    task = findings.subject.task
+    metric = task.metric(task.headline[0])
     uncertainty = SEVERAL if trial.is_retrained else SINGLE
     sentence = (
-        f"{full_name(findings, trial)}: {metric} {score_text(trial.ours, metric)}, "
+        f"{full_name(findings, trial)}: {metric.name} {score_text(trial.ours, metric)}, "
         f"{uncertainty}"
     )
     others = [

@@ -49,6 +49,14 @@ def training_section(findings: Findings) -> str:
         parts.append(figures([_criterion_figure(criteria)]))
     if committee_of(subject.model) is not None:
         parts.insert(0, note("The traces are those of the density, not of the members."))
+    if subject.has_numbers:
+        parts.insert(
+            0,
+            note(
+                "The traces are those of the mixture that gives the density of the rows. "
+                "Predictions are averaged over others as well."
+            ),
+        )
     parts += [members_part(subject.model), leaderboard_part(subject.model)]
     if subject.given is not subject.model:
         parts += [heading("Settings that were searched"), _settings_table(subject)]

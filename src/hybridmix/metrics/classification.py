@@ -1,9 +1,4 @@
-"""Scores of class probabilities, with their uncertainty.
-
-Accuracy, log loss and the others are defined here and nowhere else: reports, the command
-line and the plots all show these. Sums over parts of a table can be added, so that
-tables of any size are scored in constant memory.
-"""
+"""Scores of class probabilities, with their uncertainty."""
 
 from __future__ import annotations
 

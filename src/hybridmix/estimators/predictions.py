@@ -1,0 +1,373 @@
+"""Prediction of real targets from the joint density of rows and targets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_consistent_length
+
+from hybridmix._checks import check_number
+from hybridmix._parallel import workers
+from hybridmix._require import require, require_instance
+from hybridmix._typing import BoolArray, FloatArray
+from hybridmix.data import Schema, Table
+from hybridmix.data.shapes import ColumnShape
+from hybridmix.data.targets import PairedRows, TargetPlaces, read_targets
+from hybridmix.data.weights import read_weights
+from hybridmix.estimators.base import FittedMixture
+from hybridmix.evaluation import ChunkedRows
+from hybridmix.models.predictive import Forecast, Predictive
+
+Read = Callable[[Forecast, int], FloatArray]
+# Values nearer to a spike than this, in the scale of rows, are the spike.
+_SAME = 1e-9
+
+
+class MixtureForecaster(MultiOutputMixin, RegressorMixin, FittedMixture):
+    """Base of the regressors: prediction by fitted mixtures of rows and targets."""
+
+    target_schema_: Schema
+    predictive_: Predictive
+    n_outputs_: int
+    target_ndim_: int
+    purpose = "predicts real targets by mixture densities of rows and targets"
+    fitted_attributes = (
+        *FittedMixture.fitted_attributes,
+        "target_schema_",
+        "predictive_",
+        "n_outputs_",
+        "target_ndim_",
+    )
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless the members are mixtures of these rows and targets."""
+        super().check_consistent()
+        targets = self.target_schema_
+        require_instance("target_schema_", targets, Schema)
+        are_real = targets.real == tuple(range(targets.n_columns))
+        require(are_real, "a target is not a real column")
+        require(self.n_outputs_ == targets.n_columns, "n_outputs_ is wrong")
+        one, several = self.target_ndim_ == 1, self.target_ndim_ == 2
+        require(several or (one and self.n_outputs_ == 1), "target_ndim_ is wrong")
+        require_instance("predictive_", self.predictive_, Predictive)
+        wanted = (
+            len(self.schema_.real) + len(targets.real),
+            self.schema_.code_sizes + targets.code_sizes,
+        )
+        for member in self.predictive_.members:
+            layout = member.family.layout()
+            require(layout in (None, wanted), "predictive_ has other columns")
+
+    # Evaluation by chunks -------------------------------------------------------------
+
+    @property
+    def _places(self) -> TargetPlaces:
+        return TargetPlaces.of(self.schema_, self.target_schema_)
+
+    def _forecasts(self, features: Table, read: Read) -> FloatArray:
+        """Return what is read of the distributions of all targets, (t, ..., n)."""
+        rows = PairedRows(features, None, self.target_schema_)
+        places, targets = self._places, self.target_schema_
+        atoms = [_atoms(targets, k) for k in range(len(targets.real))]
+        with workers(self._n_threads) as pool:
+            chunked = ChunkedRows(rows, self.predictive_.widest, pool)
+
+            def chunk(number: int) -> FloatArray:
+                part = rows[chunked.chunks[number]]
+                found = []
+                for k, place in enumerate(places.real):
+                    own = self.predictive_.forecast(
+                        part, place, places.codes[k], atoms[k]
+                    )
+                    found.append(read(own, k))
+                return np.stack(found)
+
+            return np.concatenate(list(chunked.map(chunk)), axis=-1)
+
+    def table_moments(self, table: Table) -> tuple[FloatArray, FloatArray]:
+        """Return means and deviations (t, n) of the targets of encoded rows."""
+
+        def read(own: Forecast, k: int) -> FloatArray:
+            return np.stack(_moments(own, self.target_schema_, k))
+
+        found = self._forecasts(table, read)
+        return found[:, 0], found[:, 1]
+
+    def table_quantiles(self, table: Table, levels: FloatArray) -> FloatArray:
+        """Return quantiles (t, q, n) of the targets of encoded rows."""
+
+        def read(own: Forecast, k: int) -> FloatArray:
+            n_rows = own.means.shape[1]
+            found = [own.quantiles(np.full(n_rows, level)) for level in levels]
+            return _in_units(np.stack(found), self.target_schema_, k)
+
+        return self._forecasts(table, read)
+
+    def _shaped(self, values: FloatArray) -> FloatArray:
+        """Turn (t, n), or (t, q, n), into (n,) or (n, t), with q as the last axis."""
+        values = np.moveaxis(values, -1, 0)
+        return np.ascontiguousarray(values[:, 0] if self.target_ndim_ == 1 else values)
+
+    def encoded(self, X: Any) -> Table:
+        """Return a table as the model reads it, after the checks of scikit-learn."""
+        return self._encode(X)
+
+    # Public -----------------------------------------------------------------------------
+
+    def predict(
+        self, X: Any, return_std: bool = False
+    ) -> FloatArray | tuple[FloatArray, FloatArray]:
+        """Return the expected targets given each row.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+            Rows; missing values are marginalised.
+        return_std : bool, default=False
+            Return also the standard deviations of the predictive distributions.
+
+        Returns
+        -------
+        y : ndarray of shape (n,) or (n, t)
+            Means, in the form that the targets of training had.
+        std : ndarray of the same shape
+            Deviations, if they were asked for.
+        """
+        means, deviations = map(self._shaped, self.table_moments(self._encode(X)))
+        return (means, deviations) if return_std else means
+
+    def predict_quantiles(self, X: Any, quantiles: Any = (0.05, 0.5, 0.95)) -> FloatArray:
+        """Return quantiles of the predictive distributions.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+            Rows; missing values are marginalised.
+        quantiles : float or array-like of shape (q,), default=(0.05, 0.5, 0.95)
+            Levels between 0 and 1.
+
+        Returns
+        -------
+        y : ndarray of shape (n, q) or (n, t, q)
+            Values that the targets fall below with these probabilities. Several targets
+            have quantiles of their own each. For a single level given as a number, the
+            last axis is left out.
+        """
+        levels = np.asarray(quantiles, dtype=np.float64)
+        if levels.ndim > 1 or levels.size == 0 or not np.all((levels > 0) & (levels < 1)):
+            raise ValueError(
+                f"quantiles={quantiles!r} is not valid: levels must be greater than 0 "
+                "and less than 1."
+            )
+        table = self._encode(X)
+        values = self._shaped(self.table_quantiles(table, np.atleast_1d(levels)))
+        return values[..., 0] if levels.ndim == 0 else values
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> FloatArray:
+        """Return central intervals that hold the targets with some probability.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+            Rows; missing values are marginalised.
+        coverage : float, default=0.9
+            Probability that a target lies in its interval. As much lies below it as
+            above.
+
+        Returns
+        -------
+        intervals : ndarray of shape (n, 2) or (n, t, 2)
+            Lower and upper ends.
+        """
+        check_number("coverage", coverage, 1e-9, 1.0 - 1e-9)
+        tail = 0.5 * (1.0 - float(coverage))
+        return self.predict_quantiles(X, (tail, 1.0 - tail))
+
+    def log_predictive_density(self, X: Any, y: Any) -> FloatArray:
+        """Return the log density of the targets of each row, given the row.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+            Rows; missing values are marginalised.
+        y : array-like of shape (n,) or (n, t)
+            Their targets. Of several, those that are missing are left out.
+
+        Returns
+        -------
+        log_density : ndarray of shape (n,)
+            Natural logarithm, in the units of the targets; of all targets of a row
+            together. NaN for a row that has none. Where a target is a spike
+            (`target_schema_.shapes`), its probability takes the place of a density.
+        """
+        features = self._encode(X)
+        targets = self._encode_targets(y, features.n_rows)
+        rows = PairedRows(features, targets, self.target_schema_)
+        places = self._places
+        with workers(self._n_threads) as pool:
+            chunked = ChunkedRows(rows, self.predictive_.widest, pool)
+
+            def chunk(number: int) -> FloatArray:
+                return self.predictive_.log_density(rows[chunked.chunks[number]], places)
+
+            found = np.concatenate(list(chunked.map(chunk))) - targets.log_volume()
+        found[np.isnan(targets.real).all(axis=1)] = np.nan
+        return found
+
+    def sample_y(
+        self, X: Any, n_samples: int = 1, random_state: Any = None
+    ) -> FloatArray:
+        """Draw targets from the predictive distribution of each row.
+
+        Several targets are drawn together, with what they have in common.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+            Rows; missing values are marginalised.
+        n_samples : int, default=1
+            Number of draws for each row.
+        random_state : int, RandomState or None, default=None
+            None uses the estimator's own.
+
+        Returns
+        -------
+        y : ndarray of shape (n, n_samples) or (n, t, n_samples)
+            Draws.
+        """
+        check_number("n_samples", n_samples, 1, whole=True)
+        seed = self._seed(random_state)
+        features = self._encode(X)
+        rows = PairedRows(features, None, self.target_schema_)
+        places, targets = self._places, self.target_schema_
+        with workers(self._n_threads) as pool:
+            chunked = ChunkedRows(rows, self.predictive_.widest, pool)
+
+            def chunk(number: int) -> FloatArray:
+                here = chunked.chunks[number]
+                # A generator for each chunk makes draws independent of the threads.
+                generator = np.random.default_rng([seed, here.start])
+                draws = self.predictive_.draw(
+                    rows[here],
+                    places,
+                    [_atoms(targets, k) for k in range(len(targets.real))],
+                    n_samples,
+                    generator,
+                )
+                pairs = enumerate(draws)
+                return np.stack([_in_units(own, targets, k, True) for k, own in pairs])
+
+            return self._shaped(np.concatenate(list(chunked.map(chunk)), axis=-1))
+
+    def sample(
+        self, n_samples: int = 1, random_state: Any = None
+    ) -> tuple[Any, FloatArray]:
+        """Draw rows and targets.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of rows.
+        random_state : int, RandomState or None, default=None
+            None uses the estimator's own.
+
+        Returns
+        -------
+        X : ndarray or data frame of shape (n_samples, d)
+            A table like the one of training, drawn from ``model_``.
+        y : ndarray of shape (n_samples,) or (n_samples, t)
+            Targets, drawn given these rows.
+        """
+        seed = self._seed(random_state)
+        X, _ = self._sample_rows(n_samples, seed)
+        return X, self.sample_y(X, 1, seed + 1)[..., 0]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the coefficient of determination; rows without a target are left out.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+            Rows, preferably not seen in training.
+        y : array-like of shape (n,) or (n, t)
+            Their targets.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        score : float
+            1 for perfect predictions, 0 for those of the mean. Of several targets, the
+            mean of their coefficients.
+        """
+        from sklearn.metrics import r2_score
+
+        predicted = np.asarray(self.predict(X)).reshape(-1, self.n_outputs_)
+        observed = self._encode_targets(y, len(predicted)).real
+        weights = read_weights(sample_weight, len(predicted))
+        scores = []
+        for own, known in zip(predicted.T, observed.T, strict=True):
+            is_known: BoolArray = ~np.isnan(known)
+            own_weights = None if weights is None else weights[is_known]
+            scores.append(
+                r2_score(known[is_known], own[is_known], sample_weight=own_weights)
+            )
+        return float(np.mean(scores))
+
+    def _encode_targets(self, y: Any, n_rows: int) -> Table:
+        columns, _ = read_targets(y)
+        check_consistent_length(np.empty(n_rows), np.empty(columns.n_rows))
+        if columns.n_columns != self.n_outputs_:
+            raise ValueError(
+                f"y has {columns.n_columns} target(s), but the model was fitted to "
+                f"{self.n_outputs_}."
+            )
+        return self.target_schema_.encode(columns)
+
+
+def _shape(targets: Schema, k: int) -> ColumnShape:
+    return targets.shaping.shapes.get(k, ColumnShape())
+
+
+def _atoms(targets: Schema, k: int) -> FloatArray:
+    """Return the spikes of a target, in the scale of rows."""
+    shape = _shape(targets, k)
+    mapped = shape.forward(np.array(shape.spikes, dtype=np.float64))
+    return (mapped - targets.centre[k]) / targets.scale[k]
+
+
+def _in_units(
+    values: FloatArray, targets: Schema, k: int, whole: bool = False
+) -> FloatArray:
+    """Turn values in the scale of rows into the units of a target, within its bounds.
+
+    Those of whole numbers are rounded if `whole`.
+    """
+    shape = _shape(targets, k)
+    found = shape.inverse(values * targets.scale[k] + targets.centre[k])
+    found = shape.allowed(found) if whole else np.clip(found, shape.low, shape.high)
+    for spike, atom in zip(shape.spikes, _atoms(targets, k), strict=True):
+        found = np.where(np.abs(values - atom) < _SAME, spike, found)
+    return found
+
+
+def _moments(own: Forecast, targets: Schema, k: int) -> tuple[FloatArray, FloatArray]:
+    """Return the means and deviations (n,) of a target, in its units."""
+    shape, scale = _shape(targets, k), targets.scale[k]
+    means, deviations = shape.moments(
+        own.means * scale + targets.centre[k], own.deviations * scale
+    )
+    if shape.transform is not None:
+        # The mean of a long tail may lie far beyond all rows.
+        means = np.clip(means, shape.least, shape.most)
+    mean = np.einsum("jn,jn->n", own.weights, means)
+    spikes = np.array(shape.spikes, dtype=np.float64)
+    mean += spikes @ own.masses
+    # Differences to the mean keep their digits.
+    variance = np.einsum("jn,jn->n", own.weights, deviations**2 + (means - mean) ** 2)
+    variance += np.einsum("sn,sn->n", own.masses, (spikes[:, None] - mean) ** 2)
+    low, high = min((shape.low, *shape.spikes)), max((shape.high, *shape.spikes))
+    return np.clip(mean, low, high), np.sqrt(variance)

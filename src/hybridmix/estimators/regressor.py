@@ -1,0 +1,338 @@
+"""Regression by the joint density of rows and targets."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_consistent_length
+
+from hybridmix._checks import check_word
+from hybridmix._parallel import workers
+from hybridmix._registered import registered
+from hybridmix._require import require, require_instance
+from hybridmix._typing import FloatArray
+from hybridmix.data import Dataset, Schema, Table
+from hybridmix.data.shape_options import check_shape_option
+from hybridmix.data.targets import (
+    PairedRows,
+    TargetPlaces,
+    check_observed,
+    joined_schema,
+    read_targets,
+)
+from hybridmix.estimators.chosen import is_auto
+from hybridmix.estimators.options import MixtureEstimator, warn_of
+from hybridmix.estimators.predictions import MixtureForecaster
+from hybridmix.models.mixture import Mixture
+from hybridmix.progress import printing
+from hybridmix.training.candidates import Choice
+from hybridmix.training.classes import Components, component_range
+from hybridmix.training.covariances import COVARIANCE_TYPES, covariance_type_of
+from hybridmix.training.families import Structure
+from hybridmix.training.leaderboard import leaderboard
+from hybridmix.training.regression import (
+    FittedRegression,
+    Member,
+    RegressionOptions,
+    fit_regressor,
+    pooled,
+)
+from hybridmix.training.regression_trials import Part
+from hybridmix.training.starts import METHODS
+
+# Folds that keep groups together.
+_GROUP_FOLDS = 4
+
+
+@registered
+@dataclass(eq=False, repr=False, kw_only=True)
+class MixtureRegressor(MixtureForecaster, MixtureEstimator):
+    r"""A regressor that models rows and targets by mixture densities.
+
+    .. math:: p_m(x, y) = \sum_k \alpha_{mk}\, p_m(x, y \mid k), \qquad
+              p(y \mid x) = \sum_m s_m\, \frac{p_m(x, y)}{\int p_m(x, y')\, dy'}
+
+    Within a component the target is linear in the row, with Gaussian noise, and the
+    component is more or less probable given the row: together, a smooth function with a
+    spread, a skew and a number of modes that depend on the row. Where cells are missing,
+    the predictions are those of the exact marginal of what the row has. Rows without a
+    target are learned from as well.
+
+    By default, candidates (covariances, numbers of components, tradeoffs) compete on
+    held-out rows. Predictive densities of at most five of them are averaged, with shares
+    :math:`s_m` by stacking; each is itself the average of several starts.
+
+    Parameters
+    ----------
+    n_components : int, iterable of int or "auto", default="auto"
+        Numbers of components to try.
+    tradeoff : float or "auto", default="auto"
+        Training maximises :math:`\log p(x, y) + \lambda \log p(y \mid x)`, by L-BFGS from
+        the result of EM, unless this weight :math:`\lambda` is 0. "auto" tries 0, 1
+        and 10; it is 0 with ``effort="fast"``.
+    n_starts : int or "auto", default="auto"
+        How many starts of EM are averaged. "auto" is two in a search, four in a thorough
+        one, as far as time allows, and one otherwise.
+    n_steps : int, default=30
+        Largest number of iterations of L-BFGS; "auto" tradeoffs share them.
+    calibrate : bool or "auto", default="auto"
+        Correct the spread of the predictive distributions by held-out rows. With fixed
+        options this takes more fits, and "auto" does not do it.
+    target_shapes : {"auto", "range", "plain"} or dict, default="auto"
+        Shapes of the targets, as ``column_shapes`` has those of columns; the keys of a
+        dictionary are numbers of targets.
+    covariance_type : {"auto", "full", "tied", "diag", "spherical", "subspace"}, \
+            default="auto"
+        As in `MixtureDensity`, of rows and targets together. "auto" tries "full" and
+        "diag", and "subspace" instead of "full" for many columns.
+    effort : {"fast", "balanced", "thorough"} or float, default="balanced"
+        How much to spend on what is "auto". "fast" fits one structure that suits the size
+        of the table. "thorough" tries more numbers of components. A number of seconds
+        ends a thorough search after about this time.
+    init : {"kmeans", "k-means++"}, default="kmeans"
+        Where EM begins.
+    n_init, max_iter, tol, n_factors, noise, covariance_prior, variance_floor, \
+    smoothing, categorical_features, column_shapes, n_jobs, random_state, verbose
+        As in `MixtureDensity`. In a search that includes full covariances, an automatic
+        prior is tried with a strength of 1 as well.
+
+    Attributes
+    ----------
+    predictive_ : Predictive
+        The mixtures of rows and targets that predictions are averaged over, their shares,
+        and the spread.
+    members_ : list of MixtureRegressor
+        The same by candidate, by descending share, with explicit options.
+    leaderboard_ : list of dict
+        What the search has tried, best first: "candidate", "score" (mean held-out log
+        predictive density, in the units of the targets), its "standard_error", "seconds",
+        and "share" in the predictions. Empty without a search.
+    spread_ : float
+        What the conditional deviations of all components are multiplied by; 1 unless
+        calibrated.
+    target_schema_ : Schema
+        What training learned about the targets.
+    n_outputs_ : int
+        Number of targets.
+    target_ndim_ : int
+        Whether the targets were a vector (1) or a table (2).
+    schema_, model_ : Schema, Mixture
+        Of the rows alone: the marginal of the EM fit of the best held-out density, which
+        gives densities, fills, typicality and sampled rows. It also gives ``mixing_``,
+        ``means_`` and the other attributes of `MixtureDensity`.
+    n_components_ : int
+        Number of components of ``model_``.
+    converged_, interrupted_, n_iter_, history_, trace_
+        As in `MixtureDensity`, of the fit of ``model_`` with the targets.
+    n_features_in_, feature_names_in_
+        As in `MixtureDensity`.
+
+    See Also
+    --------
+    MixtureDensity : The density of rows alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_diabetes
+    >>> from hybridmix import MixtureRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> X[::3, 2] = np.nan          # holes
+    >>> y[::5] = np.nan             # rows without a target
+    >>> model = MixtureRegressor(effort="fast", random_state=0).fit(X, y)
+    >>> model.predict_interval(X[:2], coverage=0.9).shape
+    (2, 2)
+    """
+
+    n_components: Components | str = field(default="auto", kw_only=False)
+    tradeoff: float | str = "auto"
+    n_starts: int | str = "auto"
+    n_steps: int = 30
+    calibrate: bool | str = "auto"
+    target_shapes: Any = "auto"
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Fit mixtures of rows and targets.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+            Training table; NaN, None and pandas.NA are missing values.
+        y : array-like or data frame of shape (n,) or (n, t)
+            Targets; rows in which they are missing are learned from as well.
+        sample_weight : array-like of shape (n,), default=None
+            A row of weight two counts like two rows.
+        groups : array-like of shape (n,), default=None
+            Groups of rows that are held out together.
+
+        Returns
+        -------
+        self : MixtureRegressor
+        """
+        self._check_options()
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is "
+                "None."
+            )
+        columns, n_dimensions = read_targets(y)
+        read = self._learn_table(X, sample_weight)
+        check_consistent_length(np.empty(read.table.n_rows), np.empty(columns.n_rows))
+        check_observed(columns, read.weights)
+        schema = Schema.learn(columns, None, self.target_shapes, weights=read.weights)
+        targets = schema.encode(columns)
+        joint = joined_schema(read.table.schema, schema)
+        places = TargetPlaces.of(read.table.schema, schema)
+        rows = PairedRows(read.table, targets, schema)
+        labels = np.zeros(rows.n_rows, np.intp)
+        dataset = Dataset.arrange(rows, labels, read.weights)
+        parts = None
+        if groups is not None:
+            parts = _grouped_parts(rows, targets, read.weights, groups)
+        generator = np.random.default_rng(self._seed())
+        with workers(self.n_jobs) as pool, printing(self.verbose):
+            fitted = fit_regressor(
+                self._options(), dataset, parts, joint, places, generator, pool
+            )
+        about = {
+            **read.attributes,
+            "schema_": read.table.schema,
+            "target_schema_": schema,
+            "n_outputs_": schema.n_columns,
+            "target_ndim_": n_dimensions,
+        }
+        self._publish(self._learned_attributes(fitted, about))
+        warn_of(fitted.messages)
+        return self
+
+    def _learned_attributes(
+        self, fitted: FittedRegression, about: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Return what training has learned, as it is published."""
+        schema = about["schema_"]
+        kept = range(len(schema.real)), range(len(schema.code_sizes))
+        model = fitted.density.marginal(*map(list, kept))
+        found = {
+            **about,
+            **self._derived_attributes(model, schema),
+            "model_": model,
+            "converged_": fitted.converged,
+            "interrupted_": fitted.interrupted,
+            "n_iter_": fitted.n_iter,
+            "history_": dict(fitted.history),
+            "trace_": fitted.history.get("value", np.empty(0)),
+            "spread_": fitted.spread,
+            "predictive_": fitted.predictive(),
+        }
+        members = [self._member(own, fitted, found) for own in fitted.members]
+        return {
+            **found,
+            "leaderboard_": leaderboard(fitted.trials),
+            "members_": members,
+        }
+
+    def _member(
+        self, own: Member, fitted: FittedRegression, attributes: dict[str, Any]
+    ) -> MixtureRegressor:
+        """Return a member as a regressor with explicit options."""
+        member = copy(self)
+        member.__dict__.update(own.options, calibrate=False)
+        predictive = pooled([replace(own, share=1.0)], fitted.spread)
+        member._publish({**attributes, "predictive_": predictive})
+        return member
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless members and spread are those of the predictions."""
+        super().check_consistent()
+        learned = vars(self)
+        same = learned.get("spread_", self.predictive_.spread) == self.predictive_.spread
+        require(same, "spread_ is not that of predictive_")
+        require_instance("members_", learned.get("members_", []), list)
+        for member in learned.get("members_", []):
+            require_instance("members_", member, MixtureForecaster)
+
+    # Options --------------------------------------------------------------------------
+
+    @property
+    def _choice(self) -> Choice:
+        return Choice(is_auto(self.covariance_type), is_auto(self.n_components))
+
+    def _structure(self) -> Structure:
+        kind = "full" if is_auto(self.covariance_type) else self.covariance_type
+        return self._structure_of(kind)
+
+    def _scaling(self) -> str:
+        # Candidates share one scaling, and subspaces may be among them.
+        if is_auto(self.covariance_type):
+            return COVARIANCE_TYPES["subspace"].scaling
+        return super()._scaling()
+
+    def _check_components(self) -> None:
+        if not is_auto(self.n_components):
+            component_range(self.n_components, or_auto=True)
+
+    def _check_init(self) -> None:
+        super()._check_init()
+        check_word("init", self.init, METHODS)
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        check_shape_option(self.target_shapes, "target_shapes")
+        self._options()
+
+    def _options(self) -> RegressionOptions:
+        numbers = [1]
+        if not is_auto(self.n_components):
+            numbers = component_range(self.n_components, or_auto=True)
+        searches = self._choice.is_free or is_auto(self.tradeoff) or len(numbers) > 1
+        given: Any = self.calibrate
+        return RegressionOptions(
+            self._structure(),
+            self._estimation(),
+            numbers,
+            self._choice,
+            self.tradeoff,
+            self.n_steps,
+            self.n_starts,
+            searches if is_auto(given) else given,
+            self.effort,
+            self.init,
+        )
+
+    def _derived_attributes(self, model: Mixture, schema: Schema) -> dict[str, Any]:
+        return {
+            **super()._derived_attributes(model, schema),
+            "covariance_type_": covariance_type_of(model.family),
+        }
+
+
+def _grouped_parts(
+    rows: PairedRows, targets: Table, weights: FloatArray | None, groups: Any
+) -> list[Part]:
+    """Return folds that keep groups together; rows without a target are never held."""
+    from sklearn.model_selection import GroupKFold
+
+    groups = np.asarray(groups)
+    check_consistent_length(np.empty(rows.n_rows), groups)
+    labels = np.zeros(rows.n_rows, np.intp)
+    filled = np.ones(rows.n_rows) if weights is None else weights
+    has_target = ~np.isnan(targets.real).all(axis=1)
+    n_folds = min(_GROUP_FOLDS, len(np.unique(groups[has_target & (filled > 0.0)])))
+    if n_folds < 2:
+        raise ValueError("groups has a single group with targets: none can be held out.")
+    parts = []
+    for _, held in GroupKFold(n_folds).split(labels, groups=groups):
+        is_held = np.zeros(rows.n_rows, dtype=bool)
+        is_held[held] = True
+        is_scored = is_held & has_target
+        if np.any(is_scored & (filled > 0)) and np.any(~is_held & (filled > 0)):
+            parts.append(
+                (
+                    Dataset.arrange(rows, labels, filled * ~is_held),
+                    Dataset.arrange(rows, labels, filled * is_scored),
+                )
+            )
+    return parts
