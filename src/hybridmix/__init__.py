@@ -12,7 +12,9 @@ if TYPE_CHECKING:
         HybridMixtureClassifier,
         HybridMixtureClassifierCV,
         MixtureDensity,
+        MixtureEmbedding,
         MixtureImputer,
+        MixtureNetworkClassifier,
         MixtureOutlierDetector,
     )
     from hybridmix.io import load, save
@@ -24,7 +26,9 @@ __all__ = [
     "HybridMixtureClassifier",
     "HybridMixtureClassifierCV",
     "MixtureDensity",
+    "MixtureEmbedding",
     "MixtureImputer",
+    "MixtureNetworkClassifier",
     "MixtureOutlierDetector",
     "__version__",
     "load",

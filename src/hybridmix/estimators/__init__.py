@@ -2,7 +2,9 @@
 
 from hybridmix.estimators.classifier import HybridMixtureClassifier
 from hybridmix.estimators.density import MixtureDensity
+from hybridmix.estimators.embedding import MixtureEmbedding
 from hybridmix.estimators.imputer import MixtureImputer
+from hybridmix.estimators.network import MixtureNetworkClassifier
 from hybridmix.estimators.outlier import MixtureOutlierDetector
 from hybridmix.estimators.search import HybridMixtureClassifierCV
 
@@ -10,6 +12,8 @@ __all__ = [
     "HybridMixtureClassifier",
     "HybridMixtureClassifierCV",
     "MixtureDensity",
+    "MixtureEmbedding",
     "MixtureImputer",
+    "MixtureNetworkClassifier",
     "MixtureOutlierDetector",
 ]
