@@ -53,7 +53,7 @@ class MixtureClassifier(ClassifierMixin, FittedMixture):
         if committee is not None:
             require_instance("committee_", committee, Committee)
             for member in committee.members:
-                self._check_model("committee_", member)
+                self._check_model("committee_", getattr(member, "density", member))
 
     def predict_joint_log_proba(self, X: Any) -> FloatArray:
         """Return the joint log densities ``log p(x, c)`` of rows and classes, (n, C)."""

@@ -11,20 +11,17 @@ import numpy as np
 from hybridmix._checks import check_splits, is_single
 from hybridmix._parallel import workers
 from hybridmix._registered import registered
-from hybridmix._require import require, require_instance
-from hybridmix._typing import FloatArray
 from hybridmix.data import Schema
-from hybridmix.estimators.chosen import USUAL_TRADEOFF, is_auto
-from hybridmix.estimators.joint import MixtureClassifier
-from hybridmix.estimators.labelled import LabelledRows, read_labelled
+from hybridmix.estimators.chosen import USUAL_TRADEOFF, is_auto, search_attributes
+from hybridmix.estimators.fitted_network import FittedNetwork, layer_attributes
+from hybridmix.estimators.labelled import LabelledRows, given_parts, read_labelled
 from hybridmix.estimators.options import MixtureEstimator, model_attributes, warn_of
-from hybridmix.estimators.published import agree
-from hybridmix.evaluation import ChunkedRows
 from hybridmix.models.mixture import Mixture
 from hybridmix.models.network import Network
 from hybridmix.progress import printing
 from hybridmix.training.classes import Components, component_range
 from hybridmix.training.classifier import fit_classifier
+from hybridmix.training.committee import CommitteeOptions, fit_committee
 from hybridmix.training.discriminative import Discrimination
 from hybridmix.training.families import Structure
 from hybridmix.training.network_options import (
@@ -34,50 +31,10 @@ from hybridmix.training.network_options import (
     usual_numbers,
     usual_training,
 )
+from hybridmix.training.plan import Automatic
 from hybridmix.training.record import Fitted
 from hybridmix.training.run import ClassifierOptions
-
-
-class FittedNetwork(MixtureClassifier):
-    """Prediction by a fitted network."""
-
-    network_: Network
-    purpose = "reads classes off the components of a mixture by a log-linear layer"
-    fitted_attributes = (*MixtureClassifier.fitted_attributes, "network_")
-
-    def embed(self, X: Any) -> FloatArray:
-        """Return the features of the output layer for each row, (n, F)."""
-        table = self._encode(X)
-        readout = self.network_.readout
-        with workers(self._n_threads) as pool:
-            rows = ChunkedRows(table, readout, pool)
-            parts = rows.map(lambda number: rows.prepared(number, readout))
-            return np.concatenate(list(parts), axis=1).T
-
-    def check_consistent(self) -> None:
-        """Raise ValueError unless network and mixture belong together."""
-        super().check_consistent()
-        require_instance("network_", self.network_, Network)
-        n_classes = len(self.classes_)
-        require(self.network_.n_classes == n_classes, "network_ has other classes")
-        self._check_model("network_", self.network_.density)
-        same = self.network_.density.n_components == self.model_.n_components
-        require(same, "network_ has another density than model_")
-        output, embedding = self.network_.output, self.network_.embedding
-        own = {
-            "weights_": output.weights,
-            "bias_": output.bias,
-            "embedding_temperature_": embedding.temperature,
-        }
-        for name, expected in own.items():
-            same = agree(getattr(self, name), expected)
-            require(same, f"{name} is not that of network_")
-
-    def _check_model(self, name: str, model: Any) -> None:
-        require_instance(name, model, Mixture)
-        layout = model.family.layout()
-        wanted = (len(self.schema_.real), self.schema_.code_sizes)
-        require(layout in (None, wanted), f"{name} has other columns than schema_")
+from hybridmix.training.trials import Part
 
 
 @registered
@@ -225,7 +182,9 @@ class MixtureNetworkClassifier(FittedNetwork, MixtureEstimator):
     unlabelled_weight: float | str = "auto"
     cv: Any = None
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None
+    ) -> Self:
         """Fit mixtures, and the output layer that reads classes off their components.
 
         Parameters
@@ -236,6 +195,8 @@ class MixtureNetworkClassifier(FittedNetwork, MixtureEstimator):
             Labels of any kind; see ``unlabelled`` for rows without one.
         sample_weight : array-like of shape (n,), default=None
             A row of weight two counts like two rows.
+        groups : array-like of shape (n,), default=None
+            Groups of rows that folds keep together, those of ``cv`` if it is a splitter.
 
         Returns
         -------
@@ -249,36 +210,50 @@ class MixtureNetworkClassifier(FittedNetwork, MixtureEstimator):
             )
         rows = read_labelled(self, X, y, sample_weight)
         options = self._options_for(rows)
+        automatic = self._automatic()
+        schema, names = rows.table.schema, rows.names
         generator = np.random.default_rng(self._seed())
         with workers(self.n_jobs) as pool, printing(self.verbose):
-            fitted = fit_classifier(
-                options,
-                rows.dataset,
-                None,
-                rows.table.schema,
-                self.init,
-                generator,
-                pool,
-                rows.names,
-            )
+            if automatic:
+                fitted = fit_committee(
+                    CommitteeOptions(options, automatic, self.effort, self.init),
+                    rows.dataset,
+                    self._parts(rows, groups),
+                    schema,
+                    generator,
+                    pool,
+                    names,
+                )
+            else:
+                fitted = fit_classifier(
+                    options, rows.dataset, None, schema, self.init, generator, pool, names
+                )
         learned = self._learned_attributes(fitted, rows.classes)
-        self._publish({**rows.attributes, **learned})
+        found = search_attributes(self, fitted, rows)
+        self._publish({**rows.attributes, **learned, **found})
         warn_of(fitted.messages)
         return self
 
+    def _parts(self, rows: LabelledRows, groups: Any) -> list[Part] | None:
+        """Return the folds that a choice is made by, as far as the user has given any."""
+        if self.cv is None and groups is None:
+            return None
+        return given_parts(self.cv, groups, rows)
+
     def _learned_attributes(self, fitted: Fitted, classes: np.ndarray) -> dict[str, Any]:
         """Return what training has learned, as it is published."""
-        network: Any = fitted.model
+        model: Any = fitted.model
+        layers: dict[str, Any] = {}
+        if isinstance(model, Network):
+            layers = {"network_": model, **layer_attributes(model)}
+            model = model.density
         return {
             **model_attributes(fitted),
-            "model_": network.density,
-            "network_": network,
-            "weights_": network.output.weights,
-            "bias_": network.output.bias,
-            "embedding_temperature_": network.embedding.temperature,
-            **self._derived_attributes(network.density, fitted.schema),
+            "model_": model,
+            **layers,
+            **self._derived_attributes(model, fitted.schema),
             "classes_": classes,
-            "component_classes_": network.density.class_of,
+            "component_classes_": model.class_of,
             "bic_": [dict(criteria) for criteria in fitted.bic],
             "history_": dict(fitted.history),
             "trace_": fitted.history.get("value", np.empty(0)),
@@ -294,6 +269,20 @@ class MixtureNetworkClassifier(FittedNetwork, MixtureEstimator):
         }
 
     # Options --------------------------------------------------------------------------
+
+    def _automatic(self) -> Automatic:
+        """Return which options are chosen by held-out rows."""
+        is_usual = self._mixtures(self.training) == "classes" and not self.annihilate
+        return Automatic(
+            is_usual and is_auto(self.covariance_type),
+            is_usual and is_auto(self.n_components),
+            tradeoff=False,
+        )
+
+    def _mixtures(self, training: str) -> str:
+        if not is_auto(self.mixtures):
+            return self.mixtures
+        return "linked" if training == "alternating" else "classes"
 
     def _check_options(self) -> None:
         self._check_init()
@@ -328,9 +317,6 @@ class MixtureNetworkClassifier(FittedNetwork, MixtureEstimator):
             covariance_type = given
         if not is_auto(self.training):
             training = self.training
-        mixtures = self.mixtures
-        if is_auto(mixtures):
-            mixtures = "linked" if training == "alternating" else "classes"
         calibrate: Any = self.calibrate
         return ClassifierOptions(
             self._structure_of(covariance_type),
@@ -339,9 +325,9 @@ class MixtureNetworkClassifier(FittedNetwork, MixtureEstimator):
             n_components,
             "empirical",
             self.unlabelled_weight,
-            False if is_auto(calibrate) else calibrate,
+            bool(self._automatic()) if is_auto(calibrate) else calibrate,
             NetworkOptions(
-                mixtures,
+                self._mixtures(training),
                 checked_features(self.features),
                 self.embedding_temperature,
                 training,
@@ -350,6 +336,7 @@ class MixtureNetworkClassifier(FittedNetwork, MixtureEstimator):
                 self.l2_linear,
                 self.link,
                 self.annihilate,
+                chooses_training=is_auto(self.training),
             ),
         )
 

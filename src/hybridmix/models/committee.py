@@ -13,10 +13,13 @@ from hybridmix._require import require, require_array, require_instance
 from hybridmix._typing import BoolArray, FloatArray
 from hybridmix.data.rows import Rows
 from hybridmix.exceptions import UnsupportedError
-from hybridmix.models.base import Evaluation, Model
+from hybridmix.models.base import Evaluation, Model, P, S
 from hybridmix.models.calibration import Calibration
 from hybridmix.models.mixture import Mixture
+from hybridmix.models.readout import MarginalReadout, Readout
 from hybridmix.models.statistics import MixtureStatistics
+
+Member = Mixture | Readout | MarginalReadout
 
 _NOT_TRAINED = "Its members are trained one by one."
 
@@ -29,13 +32,14 @@ class Committee(Model[Rows, MixtureStatistics]):
     .. math:: p(c \mid x) = \sum_m s_m\, p_m(c \mid x)
 
     Every member :math:`m` is a mixture with its own calibration, of which only the class
-    probabilities count. For a row with holes, each of them is an exact marginal; their
-    mean is not the marginal of one joint density. A committee knows nothing of
-    :math:`p(x)`: its log joint densities are the logarithms of the class probabilities.
+    probabilities count, or a network. For a row with holes, those of a mixture are exact
+    marginals; their mean is not the marginal of one joint density. A committee knows
+    nothing of :math:`p(x)`: its log joint densities are the logarithms of the class
+    probabilities.
 
     Attributes
     ----------
-    members : tuple of Mixture
+    members : tuple of Mixture or Readout
         What is asked for the class.
     shares : ndarray of shape (M,)
         How much each member counts; they sum to one.
@@ -43,7 +47,7 @@ class Committee(Model[Rows, MixtureStatistics]):
         Calibrations of the members.
     """
 
-    members: tuple[Mixture, ...]
+    members: tuple[Member, ...]
     shares: FloatArray
     temperatures: FloatArray
     uniform_shares: FloatArray
@@ -53,7 +57,8 @@ class Committee(Model[Rows, MixtureStatistics]):
         require_instance("members", self.members, tuple)
         require(len(self.members) > 0, "there are no members")
         for member in self.members:
-            require_instance("members", member, Mixture)
+            is_known = isinstance(member, Mixture | Readout)
+            require(is_known, "members are neither mixtures nor readouts of networks")
             same = member.n_classes == self.n_classes
             require(same, "members have different classes")
         shape = (len(self.members),)
@@ -74,7 +79,7 @@ class Committee(Model[Rows, MixtureStatistics]):
         """Number of free parameters of all members."""
         return sum(member.n_parameters for member in self.members)
 
-    def voters(self) -> Iterator[tuple[Mixture, float, Calibration]]:
+    def voters(self) -> Iterator[tuple[Member, float, Calibration]]:
         """Yield the members with their shares and calibrations."""
         numbers = (self.shares, self.temperatures, self.uniform_shares)
         columns = zip(self.members, *(array.tolist() for array in numbers), strict=True)
@@ -105,8 +110,7 @@ class Committee(Model[Rows, MixtureStatistics]):
         """Evaluate the log class probabilities of rows."""
         votes = np.full((self.n_classes, prepared.n_rows), -np.inf)
         for member, share, calibration in self.voters():
-            evaluation = member.evaluate(member.prepare(prepared))
-            vote = calibration.log_probabilities(evaluation.log_joint)
+            vote = calibration.log_probabilities(_log_joint(member, prepared))
             vote += np.log(share)
             np.logaddexp(votes, vote, out=votes)
         return CommitteeEvaluation(votes)
@@ -123,6 +127,10 @@ class Committee(Model[Rows, MixtureStatistics]):
     def coordinates(self, n_rows: float, learn_class_prior: bool = True) -> NoReturn:
         """Refuse: a committee is not trained."""
         raise UnsupportedError(self, "coordinates", _NOT_TRAINED)
+
+
+def _log_joint(member: Model[P, S], rows: Rows) -> FloatArray:
+    return member.evaluate(member.prepare(rows)).log_joint
 
 
 @dataclass(frozen=True)

@@ -68,6 +68,11 @@ class Layers:
         return len(self.output.bias)
 
     @property
+    def n_components(self) -> int:
+        """Number of components of the density."""
+        return self.density.n_components
+
+    @property
     def n_parameters(self) -> int:
         """Number of free parameters; weights that are zero are none."""
         n_weights = int(np.count_nonzero(self.output.weights))
@@ -228,6 +233,23 @@ class MarginalReadout(Model[Rows, OutputStatistics]):
     def n_classes(self) -> int:
         """Number of classes."""
         return self.whole.n_classes
+
+    @property
+    def n_components(self) -> int:
+        """Number of components of the density."""
+        return self.whole.n_components
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of free parameters, of all columns."""
+        return self.whole.n_parameters
+
+    def marginal(self, real: list[int], codes: list[int]) -> MarginalReadout:
+        """Return the class probabilities of rows that have some of these columns."""
+        own_real, own_codes = self.real, self.codes
+        return self.whole.marginal(
+            [own_real[j] for j in real], [own_codes[j] for j in codes]
+        )
 
     def width(self, observed: BoolArray | None = None) -> int:
         """Return how many numbers a row occupies at the peak of an evaluation."""

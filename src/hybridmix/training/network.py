@@ -189,6 +189,7 @@ class NetworkRun(ClassifierRun):
 
 def _trains_mixtures(discrimination: Discrimination, options: NetworkOptions) -> bool:
     """Return whether the objective moves the mixtures as well."""
+    # Stations of a search have a training of their own.
     return getattr(discrimination, "training", options.training) == "joint"
 
 

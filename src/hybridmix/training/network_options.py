@@ -32,7 +32,7 @@ class NetworkOptions:
     """The options of a network; checked when made.
 
     The attributes are those of `MixtureNetworkClassifier`; nothing is "auto" but the
-    temperature.
+    temperature. A search may choose another training if `chooses_training`.
     """
 
     mixtures: str
@@ -44,6 +44,7 @@ class NetworkOptions:
     l2_linear: float
     link: float
     annihilate: str | None
+    chooses_training: bool = False
 
     def __post_init__(self) -> None:
         check_word("mixtures", self.mixtures, MIXTURES)

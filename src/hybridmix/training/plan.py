@@ -190,7 +190,18 @@ def candidates(
         How much effort it may take.
     """
     stations = tuple(_stations(options.discrimination, automatic, budget))
-    found: dict[tuple[str, int, float], Candidate] = {}
+    changed = structures(options, automatic, size, budget)
+    return [Candidate(own, stations) for own in changed]
+
+
+def structures(
+    options: ClassifierOptions, automatic: Automatic, size: TableSize, budget: Budget
+) -> list[ClassifierOptions]:
+    """Return the options of the structures to try, from the simplest to the largest.
+
+    See `candidates` for the parameters.
+    """
+    found: dict[tuple[str, int, float], ClassifierOptions] = {}
     for (covariance_type, n_components), weight in itertools.product(
         _structures(size, budget), _weights(options.unlabelled_weight, size)
     ):
@@ -208,7 +219,7 @@ def candidates(
             unlabelled_weight=weight,
         )
         key = (structure.covariance_type, max(numbers[0]), weight)
-        found.setdefault(key, Candidate(changed, stations))
+        found.setdefault(key, changed)
     return list(found.values())
 
 

@@ -15,6 +15,7 @@ from hybridmix.evaluation import log_joint
 from hybridmix.models.calibration import Calibration
 from hybridmix.models.committee import Committee
 from hybridmix.models.mixture import Mixture
+from hybridmix.models.network import Network
 from hybridmix.training.plan import Candidate
 from hybridmix.training.trials import Part, Score, Search
 from hybridmix.training.votes import fitted_shares
@@ -93,11 +94,11 @@ def self_training(
 
 
 def voting(
-    models: Sequence[Mixture], members: Sequence[Score], shares: FloatArray
+    models: Sequence[Mixture | Network], members: Sequence[Score], shares: FloatArray
 ) -> Committee:
     """Return the committee of some models, with the calibrations of its members."""
     return Committee(
-        tuple(models),
+        tuple(own.readout if isinstance(own, Network) else own for own in models),
         shares,
         np.array([score.calibration.temperature for score in members]),
         np.array([score.calibration.uniform_share for score in members]),
