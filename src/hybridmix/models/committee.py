@@ -13,7 +13,7 @@ from hybridmix._require import require, require_array, require_instance
 from hybridmix._typing import BoolArray, FloatArray
 from hybridmix.data.rows import Rows
 from hybridmix.exceptions import UnsupportedError
-from hybridmix.models.base import Evaluation, Model, P, S
+from hybridmix.models.base import Evaluation, Model
 from hybridmix.models.calibration import Calibration
 from hybridmix.models.mixture import Mixture
 from hybridmix.models.readout import MarginalReadout, Readout
@@ -110,7 +110,9 @@ class Committee(Model[Rows, MixtureStatistics]):
         """Evaluate the log class probabilities of rows."""
         votes = np.full((self.n_classes, prepared.n_rows), -np.inf)
         for member, share, calibration in self.voters():
-            vote = calibration.log_probabilities(_log_joint(member, prepared))
+            model: Model = member
+            evaluation = model.evaluate(model.prepare(prepared))
+            vote = calibration.log_probabilities(evaluation.log_joint)
             vote += np.log(share)
             np.logaddexp(votes, vote, out=votes)
         return CommitteeEvaluation(votes)
@@ -127,10 +129,6 @@ class Committee(Model[Rows, MixtureStatistics]):
     def coordinates(self, n_rows: float, learn_class_prior: bool = True) -> NoReturn:
         """Refuse: a committee is not trained."""
         raise UnsupportedError(self, "coordinates", _NOT_TRAINED)
-
-
-def _log_joint(member: Model[P, S], rows: Rows) -> FloatArray:
-    return member.evaluate(member.prepare(rows)).log_joint
 
 
 @dataclass(frozen=True)

@@ -118,9 +118,7 @@ def fit_committee(
         plain = _affordable(plain, dataset.n_rows, _MOST_OF_DENSITY)
         density = _best_density(plain, search.held(), options.base.unlabelled_weight)
         fitted = _voted(search, dataset, members, shares, density, interrupted)
-        larger = None
-        if options.base.network is None:
-            larger = larger_candidate(options.base, options.automatic, size)
+        larger = larger_candidate(options.base, options.automatic, size)
         if larger is not None and not fitted.interrupted and not budget.is_spent():
             fitted = _self_trained(fitted, search, larger, members, shares, dataset)
     else:

@@ -16,14 +16,21 @@ from hybridmix.models.embedding import EXPERTS, LINEAR, LOG_JOINT, Embedding
 from hybridmix.models.mixture import Mixture, joined_classes
 from hybridmix.models.network import Network
 from hybridmix.models.output import OutputLayer
-from hybridmix.models.readout import Readout, component_log_joint
-from hybridmix.objectives import Objective
+from hybridmix.models.readout import component_log_joint
+from hybridmix.objectives import Likelihood, Objective
 from hybridmix.problem import Problem
-from hybridmix.solvers import LimitedMemoryBFGS, Solution
+from hybridmix.solvers import Solution
+from hybridmix.training.alternating import (
+    EachMixture,
+    trained_alternately,
+    with_mixture,
+)
+from hybridmix.training.annihilation import annihilated
 from hybridmix.training.classes import ClassFit, ClassTrainer
 from hybridmix.training.discriminative import Discrimination
 from hybridmix.training.families import family_maker
 from hybridmix.training.network_options import NetworkOptions
+from hybridmix.training.output import trained_jointly, trained_output
 from hybridmix.training.record import INTERRUPTED
 from hybridmix.training.run import (
     ClassifierOptions,
@@ -32,9 +39,6 @@ from hybridmix.training.run import (
     joined_solution,
 )
 
-# The output layer is solved to this precision of the mean value, which takes little time
-# compared with the mixtures.
-_OUTPUT_STEPS, _OUTPUT_TOL = 500, 1e-7
 # A log joint density that hardly varies is not blown up.
 _LEAST_SPREAD = 1e-3
 
@@ -150,18 +154,73 @@ class NetworkRun(ClassifierRun):
         density = start.density if isinstance(start, Network) else start
         objective = discrimination.blend(self._n_columns(density), unlabelled_weight)
         network = start if isinstance(start, Network) else self._built(start, dataset)
-        solution = trained_output(network, dataset, objective, self.pool)
         # A user who has interrupted EM waits for the output layer alone: without it
         # there is no classifier.
-        is_over = solution.interrupted or INTERRUPTED in messages
-        if not is_over and _trains_mixtures(discrimination, self._network):
-            solution = trained_jointly(
-                solution.model, dataset, objective, discrimination, self.pool
+        is_over = INTERRUPTED in messages
+
+        def trained(network: Network) -> Solution[Network]:
+            return self._trained(
+                network, discrimination, dataset, objective, unlabelled_weight, is_over
             )
-        if solution.interrupted and INTERRUPTED not in messages:
+
+        def retrained(network: Network) -> Solution[Network]:
+            mixture = self._refitted(network.density, dataset, unlabelled_weight)
+            return trained(with_mixture(network, mixture))
+
+        solution = trained(network)
+        if self._network.annihilate == "bic" and not (is_over or solution.interrupted):
+            solution = annihilated(
+                solution, retrained, dataset, unlabelled_weight, self.pool
+            )
+        if solution.interrupted and not is_over:
             messages = (*messages, INTERRUPTED)
         # Outcomes of a network run hold networks.
         return Outcome(solution, bic, messages)  # type: ignore[arg-type]
+
+    def _trained(
+        self,
+        network: Network,
+        discrimination: Discrimination,
+        dataset: Dataset,
+        objective: Objective,
+        unlabelled_weight: float,
+        output_only: bool,
+    ) -> Solution[Network]:
+        """Train the layers of a network, as far as the training asks for."""
+        if self._network.training == "alternating" and not output_only:
+            return trained_alternately(
+                network,
+                _all_rows(dataset, self._network, unlabelled_weight),
+                dataset,
+                objective,
+                self._network,
+                discrimination.n_steps,
+                self.pool,
+            )
+        solution = trained_output(network, dataset, objective, self.pool)
+        if output_only or solution.interrupted:
+            return solution
+        if not _trains_mixtures(discrimination, self._network):
+            return solution
+        return trained_jointly(
+            solution.model, dataset, objective, discrimination, self.pool
+        )
+
+    def _refitted(
+        self, mixture: Mixture, dataset: Dataset, unlabelled_weight: float
+    ) -> Mixture:
+        """Go on with the EM of a mixture, such as one that has lost a component."""
+        objective: Objective = Likelihood(unlabelled_weight)
+        is_by_class = self._network.mixtures == "classes"
+        if not is_by_class:
+            objective = EachMixture()
+        rows = _all_rows(dataset, self._network, unlabelled_weight)
+        problem = Problem(rows, objective, mixture, self.pool, is_by_class)
+        solver = self._options.estimation.solver()
+        solution = solver.solve(problem, mixture, generator=self.generator)
+        if solution.interrupted:
+            raise KeyboardInterrupt
+        return solution.model
 
     def _built(self, mixture: Mixture, dataset: Dataset) -> Network:
         """Return a network on a mixture, whose output layer knows nothing yet."""
@@ -191,51 +250,6 @@ def _trains_mixtures(discrimination: Discrimination, options: NetworkOptions) ->
     """Return whether the objective moves the mixtures as well."""
     # Stations of a search have a training of their own.
     return getattr(discrimination, "training", options.training) == "joint"
-
-
-def trained_output(
-    network: Network, dataset: Dataset, objective: Objective, pool: Workers
-) -> Solution[Network]:
-    """Solve the output layer to optimality; the mixtures stay as they are.
-
-    Its traces have no likelihood, which does not change.
-    """
-    readout = network.readout
-    labelled = dataset.labelled()
-    problem = Problem(labelled, objective, readout, pool)
-    solution = LimitedMemoryBFGS(_OUTPUT_STEPS, _OUTPUT_TOL).solve(problem, readout)
-    found: Readout = solution.model
-    traces = {k: v for k, v in solution.traces.items() if k in _KEPT_TRACES}
-    output = found.output.settled()
-    return Solution(
-        replace(network, output=output),
-        solution.value,
-        traces,
-        converged=solution.converged,
-        interrupted=solution.interrupted,
-        n_iter=solution.n_iter,
-    )
-
-
-_KEPT_TRACES = ("value", "training_error")
-
-
-def trained_jointly(
-    network: Network,
-    dataset: Dataset,
-    objective: Objective,
-    discrimination: Discrimination,
-    pool: Workers,
-) -> Solution[Network]:
-    """Train both layers by L-BFGS, then solve the output layer for what it has led to."""
-    problem = Problem(dataset, objective, network, pool)
-    solution = discrimination.chosen_solver().solve(problem, network)
-    model: Network = solution.model
-    model = replace(model, output=model.output.settled())
-    if solution.interrupted:
-        return replace(solution, model=model)
-    last = trained_output(model, dataset, objective, pool)
-    return replace(solution, model=last.model, interrupted=last.interrupted)
 
 
 def built_embedding(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from hybridmix._checks import check_number, check_word
 from hybridmix._typing import FloatArray
 from hybridmix.data import Dataset, Schema
-from hybridmix.models.embedding import EXPERTS, KINDS, LINEAR, Embedding
+from hybridmix.models.embedding import EXPERTS, KINDS, LINEAR, POSTERIOR, Embedding
 from hybridmix.models.mixture import Mixture
 from hybridmix.training.families import subspace_of
 
@@ -54,10 +54,20 @@ class NetworkOptions:
             check_number(name, getattr(self, name), 0.0, 1e12)
         if self.annihilate is not None:
             check_word("annihilate", self.annihilate, ANNIHILATIONS, " None keeps all.")
+        self._check_alternating()
+
+    def _check_alternating(self) -> None:
+        """Refuse options that only the alternating training has, without it."""
         if self.training == "alternating" and self.mixtures != "linked":
             raise ValueError(
                 f"training='alternating' needs mixtures='linked', not {self.mixtures!r}: "
                 "every class must have a mixture of its own."
+            )
+        reads_weights = bool(self.link) or self.annihilate == "weights"
+        if reads_weights and POSTERIOR not in self.features:
+            raise ValueError(
+                "link and annihilate='weights' look at the weights of posteriors: add "
+                f"'posterior' to features={self.features!r}."
             )
         if self.training != "alternating" and self.link:
             raise ValueError(
@@ -90,10 +100,6 @@ class NetworkOptions:
         squared = [np.full(size, by_kind[kind]) for kind, size in sizes.items()]
         l2 = weight * np.concatenate(squared).astype(np.float64)
         return np.full(len(l2), weight * float(self.l1)), l2
-
-    def with_training(self, training: str) -> NetworkOptions:
-        """Return the options with another training."""
-        return replace(self, training=training)
 
 
 def usual_temperature(mixture: Mixture, schema: Schema) -> float:

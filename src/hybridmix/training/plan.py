@@ -227,6 +227,7 @@ def larger_candidate(
     options: ClassifierOptions, automatic: Automatic, size: TableSize
 ) -> Candidate | None:
     """Return what learns from pseudo-labels; None if the user has fixed the structure."""
+    # Networks do not choose a tradeoff, and have none.
     chosen = automatic.covariance_type and automatic.n_components and automatic.tradeoff
     if not chosen or not isinstance(options.unlabelled_weight, str):
         return None
