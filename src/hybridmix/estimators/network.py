@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from hybridmix._checks import check_splits, is_single
+from hybridmix._checks import check_splits, check_word, is_single
 from hybridmix._parallel import workers
 from hybridmix._registered import registered
 from hybridmix.data import Schema
@@ -35,6 +35,9 @@ from hybridmix.training.plan import Automatic
 from hybridmix.training.record import Fitted
 from hybridmix.training.run import ClassifierOptions
 from hybridmix.training.trials import Part
+
+# The likelihood alone has no output layer.
+_OBJECTIVES = ("hybrid", "conditional", "margin")
 
 
 @registered
@@ -295,6 +298,7 @@ class MixtureNetworkClassifier(FittedNetwork, MixtureEstimator):
             )
         if self.cv is not None:
             check_splits(self.cv)
+        check_word("objective", self.objective, _OBJECTIVES)
         wanted: Any = 1 if is_auto(self.n_components) else self.n_components
         for one in wanted.values() if isinstance(wanted, Mapping) else [wanted]:
             component_range(one, or_auto=True)
