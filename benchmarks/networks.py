@@ -24,7 +24,7 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ from common import (
     load_arrays,
     load_frame,
     print_table,
+    read_table,
     write_table,
 )
 from contestants import Boosting, Encoded, neighbours
@@ -64,6 +65,7 @@ NINE = (
     "dermatology",
 )
 FEWER_ROWS = {"phoneme_elena": 800}
+TIMED = "phoneme_elena"
 NETWORK, STAGES, JOINT = "network", "network, stages", "network, joint"
 CLASSIFIER = "classifier"
 RIVALS = ("logistic", "RBF SVM", "boosting", "perceptron")
@@ -132,20 +134,27 @@ def measured(
 # Nine tables ----------------------------------------------------------------------------
 
 
-def nine_tables(options: Options) -> Iterator[Table]:
-    for name in NINE[:2] if options.quick else NINE:
+def tables_of(
+    names: Sequence[str], options: Options, most_rows: Mapping[str, int] = FEWER_ROWS
+) -> Iterator[Table]:
+    for name in names:
         try:
             loaded = SOURCES[name](options.data)
         except MissingDataError as error:
             print(f"LEFT OUT: {error}", flush=True)
             continue
-        yield table(name, *loaded, FEWER_ROWS.get(name, 5000))
+        yield table(name, *loaded, most_rows.get(name, 5000))
 
 
-def on_halves(options: Options) -> None:
-    """Compare all contestants on halves of nine tables, complete and with holes."""
-    rows: list[Row] = []
-    for given in nine_tables(options):
+def on_halves(options: Options, names: Sequence[str]) -> None:
+    """Compare all contestants on halves of tables, complete and with holes.
+
+    Figures of other tables that were measured before are kept.
+    """
+    rows = [
+        row for row in as_numbers("networks_halves", options) if row["table"] not in names
+    ]
+    for given in tables_of(names, options):
         for share in (0.0, HOLES):
             for seed in SHORT if options.quick else SEEDS:
                 rows += half_rows(given, share, seed)
@@ -154,6 +163,15 @@ def on_halves(options: Options) -> None:
     summary = summarised(rows)
     print_table(summary)
     write_table("networks_summary", summary, options)
+
+
+def as_numbers(name: str, options: Options) -> list[Row]:
+    """Return rows that were measured before, with numbers in the place of text."""
+    rows = pd.DataFrame(read_table(name, options))
+    for column in ("holes", "labels", "seed", "error", "cpu_seconds", "thesis_table"):
+        if column in rows:
+            rows[column] = pd.to_numeric(rows[column])
+    return rows.to_dict("records")
 
 
 def half_rows(given: Table, share: float, seed: int) -> list[Row]:
@@ -316,11 +334,19 @@ def cells() -> Iterator[tuple[int, str, float, float]]:
                 yield number, name, share, own
 
 
-def on_published(options: Options) -> None:
-    """Compare with the tables of the thesis."""
-    rows: list[Row] = []
-    chosen = list(cells())
-    for number, name, share, _ in chosen[:1] if options.quick else chosen:
+def on_published(options: Options, names: Sequence[str]) -> None:
+    """Compare with the tables of the thesis; what halves have shown is not repeated."""
+    rows = [
+        row
+        for row in as_numbers("networks_published", options)
+        if row["table"] not in names
+    ]
+    for number, name, share, _ in cells():
+        if name not in names:
+            continue
+        if number == 1 and name in NINE and not options.quick:
+            rows += from_halves(name, options)
+            continue
         contestants = (NETWORK, CLASSIFIER, *RIVALS) if number == 1 else (NETWORK,)
         try:
             rows += published_rows(number, name, share, contestants, options)
@@ -331,6 +357,16 @@ def on_published(options: Options) -> None:
     summary = published_summary(rows)
     print_table(summary)
     write_table("networks_published_summary", summary, options)
+
+
+def from_halves(name: str, options: Options) -> list[Row]:
+    """Return the rows of Table 1 that the other part has measured."""
+    place = {"thesis_table": 1, "table": name, "labels": 1.0}
+    return [
+        {**place, **{k: row[k] for k in ("seed", "contestant", "error", "cpu_seconds")}}
+        for row in as_numbers("networks_halves", options)
+        if row["table"] == name and row["holes"] == 0.0
+    ]
 
 
 def published_summary(rows: Sequence[Row]) -> list[Row]:
@@ -375,12 +411,16 @@ def published_summary(rows: Sequence[Row]) -> list[Row]:
 # Times ----------------------------------------------------------------------------------
 
 
-def on_times(options: Options) -> None:
+def on_times(options: Options, names: Sequence[str]) -> None:
     """Compare processor seconds of training, with the same components."""
-    loaded = SOURCES["phoneme_elena"](options.data)
-    given = table("phoneme_elena", *loaded)
+    for given in tables_of([name for name in names if name == TIMED], options, {}):
+        summary = timed(given, (3,) if options.quick else (3, 10, 30))
+        print_table(summary)
+        write_table("networks_times", summary, options)
+
+
+def timed(given: Table, numbers: Sequence[int]) -> list[Row]:
     rows: list[Row] = []
-    numbers = (3,) if options.quick else (3, 10, 30)
     same = {"covariance_type": "full", "random_state": 0, "n_jobs": 1}
     for number, seed in ((k, seed) for k in numbers for seed in SEEDS[:3]):
         train, test = halves(given.y, seed)
@@ -410,9 +450,7 @@ def on_times(options: Options) -> None:
             )
     grouped = pd.DataFrame(rows).groupby(["components", "contestant"], sort=False)
     means = grouped[["error", "cpu_seconds"]].mean().reset_index()
-    summary = means.to_dict("records")
-    print_table(summary)
-    write_table("networks_times", summary, options)
+    return means.to_dict("records")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -420,14 +458,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     add_options(parser)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--tables", nargs="+", help="some of them; keep the others")
     parsed = parser.parse_args(arguments)
     results = parsed.results
     if results is None and not parsed.quick:
         results = DEFAULT_RESULTS
     options = Options(parsed.data, results, parsed.quick)
     runs = {"halves": on_halves, "published": on_published, "times": on_times}
+    every: Sequence[str] = [*dict.fromkeys([*NINE, *TABLE_1, *TABLE_3])]
+    names = parsed.tables or (every[:2] if options.quick else every)
     for part in parsed.parts:
-        runs[part](options)
+        runs[part](options, [name for name in names if part != "halves" or name in NINE])
 
 
 if __name__ == "__main__":
