@@ -128,7 +128,12 @@ class MixtureNetworkClassifier(FittedNetwork, MixtureEstimator):
     weights_, bias_ : ndarray of shape (n_classes, n_features_out), (n_classes,)
         Of the output layer.
     embedding_temperature_ : float
-        Temperature of the posteriors.
+        Temperature of the posteriors. This and the two above only without a search.
+    leaderboard_, members_, committee_
+        What a search has tried and chosen, as in `HybridMixtureClassifier`; members are
+        networks.
+    class_prior_ : ndarray of shape (n_classes,)
+        Shares of the classes among the labelled rows.
     n_components_ : ndarray
         Number of components of each class, or of the pool.
     component_classes_ : ndarray of shape (n_all_components,)
@@ -233,6 +238,8 @@ class MixtureNetworkClassifier(FittedNetwork, MixtureEstimator):
                 )
         learned = self._learned_attributes(fitted, rows.classes)
         found = search_attributes(self, fitted, rows)
+        weights = rows.dataset.class_weights(len(rows.classes))
+        found["class_prior_"] = weights / weights.sum()
         self._publish({**rows.attributes, **learned, **found})
         warn_of(fitted.messages)
         return self
