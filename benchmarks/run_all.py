@@ -23,6 +23,7 @@ SCRIPTS = [
     "outliers",
     "defaults",
     "targets",
+    "networks",
     "roth",
     "roth_time",
     "roth_curves",
