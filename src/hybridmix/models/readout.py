@@ -87,10 +87,10 @@ class Layers:
         layers = 2 * self.embedding.n_features + 2 * self.density.n_components
         return self.density.width(observed) + layers + 4 * self.n_classes
 
-    @property
-    def work(self) -> int:
-        """About how many multiplications the evaluation of a row takes."""
-        return self.density.work + self.n_classes * self.embedding.n_features
+    def work(self, observed: BoolArray | None = None) -> int:
+        """Return about how many multiplications the evaluation of a row takes."""
+        layer = self.n_classes * self.embedding.n_features
+        return self.density.work(observed) + layer
 
 
 def component_log_joint(mixture: Mixture, prepared: Prepared) -> tuple[FloatArray, Notes]:
