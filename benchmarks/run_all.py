@@ -24,6 +24,7 @@ SCRIPTS = [
     "defaults",
     "regression",
     "targets",
+    "networks",
     "roth",
     "roth_time",
     "roth_curves",

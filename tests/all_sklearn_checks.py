@@ -18,10 +18,13 @@ from hybridmix import (
     HybridMixtureClassifier,
     HybridMixtureClassifierCV,
     MixtureDensity,
+    MixtureEmbedding,
     MixtureImputer,
+    MixtureNetworkClassifier,
     MixtureOutlierDetector,
     MixtureRegressor,
 )
+from hybridmix.models.embedding import KINDS
 from hybridmix.training.covariances import COVARIANCE_TYPES
 from hybridmix.training.discriminative import LOSSES, OBJECTIVES, SOLVERS
 
@@ -61,7 +64,9 @@ def defaults():
     kinds = (
         HybridMixtureClassifier(n_steps=5),
         MixtureDensity(),
+        MixtureEmbedding(),
         MixtureImputer(),
+        MixtureNetworkClassifier(n_steps=5),
         MixtureOutlierDetector(),
         MixtureRegressor(n_steps=5),
     )
@@ -113,6 +118,25 @@ def others():
     return [
         clone(kind).set_params(covariance_type=name, random_state=0)
         for name, kind in itertools.product(COVARIANCE_TYPES, kinds)
+    ]
+
+
+def networks():
+    """Return networks of every training, and embeddings with every feature."""
+    trainings = (
+        {"training": "stages"},
+        {"training": "joint"},
+        {"training": "joint", "mixtures": "pool"},
+        {"training": "joint", "mixtures": "linked", "l1": 0.1},
+        {"training": "joint", "features": KINDS},
+        {"training": "stages", "annihilate": "bic"},
+        {"training": "alternating", "link": 3.0, "l1": 0.01, "annihilate": "weights"},
+    )
+    fixed = {"n_components": 2, "covariance_type": "full", "random_state": 0}
+    return [
+        *(MixtureNetworkClassifier(n_steps=5, **fixed, **own) for own in trainings),
+        MixtureEmbedding(features=KINDS, **fixed),
+        MixtureEmbedding(mixtures="classes", features=KINDS, **fixed),
     ]
 
 
@@ -180,7 +204,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", metavar="WORD")
     only = parser.parse_args().only
-    everything = [*defaults(), *classifiers(), *variants(), *others(), *special_cases()]
+    everything = [
+        *defaults(),
+        *classifiers(),
+        *variants(),
+        *others(),
+        *networks(),
+        *special_cases(),
+    ]
     chosen = [estimator for estimator in everything if only in described(estimator)]
     with warnings.catch_warnings():
         warnings.simplefilter("error")

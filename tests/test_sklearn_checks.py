@@ -13,6 +13,7 @@ from all_sklearn_checks import (
     defaults,
     described,
     expected_failures,
+    networks,
     others,
     searches,
 )
@@ -22,7 +23,9 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from hybridmix import (
     HybridMixtureClassifier,
     MixtureDensity,
+    MixtureEmbedding,
     MixtureImputer,
+    MixtureNetworkClassifier,
     MixtureOutlierDetector,
     MixtureRegressor,
 )
@@ -57,9 +60,13 @@ COMPLETE = [
     plain_classifier(covariance_type="subspace", n_steps=5),
     plain_classifier("likelihood", covariance_type="diag", calibrate=True),
     plain_classifier(validation_fraction=0.3, n_steps=5),
+    MixtureNetworkClassifier(
+        "joint", n_components=1, covariance_type="full", n_steps=5, random_state=0
+    ),
+    MixtureEmbedding(2, covariance_type="diag", random_state=0),
     searches()[0],
 ]
-IN_PART = [*defaults(), *classifiers(), *others()]
+IN_PART = [*defaults(), *classifiers(), *others(), *networks()]
 
 
 pytestmark = [

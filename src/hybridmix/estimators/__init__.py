@@ -2,7 +2,9 @@
 
 from hybridmix.estimators.classifier import HybridMixtureClassifier
 from hybridmix.estimators.density import MixtureDensity
+from hybridmix.estimators.embedding import MixtureEmbedding
 from hybridmix.estimators.imputer import MixtureImputer
+from hybridmix.estimators.network import MixtureNetworkClassifier
 from hybridmix.estimators.outlier import MixtureOutlierDetector
 from hybridmix.estimators.regressor import MixtureRegressor
 from hybridmix.estimators.search import HybridMixtureClassifierCV
@@ -11,7 +13,9 @@ __all__ = [
     "HybridMixtureClassifier",
     "HybridMixtureClassifierCV",
     "MixtureDensity",
+    "MixtureEmbedding",
     "MixtureImputer",
+    "MixtureNetworkClassifier",
     "MixtureOutlierDetector",
     "MixtureRegressor",
 ]

@@ -15,6 +15,10 @@ from hybridmix.data import Schema, Table
 from hybridmix.evaluation import log_joint
 from hybridmix.models.committee import Committee
 from hybridmix.models.mixture import Mixture
+from hybridmix.models.readout import MarginalReadout, Readout
+
+# What may be asked for the class of a row, instead of a mixture.
+Voter = Committee | Readout | MarginalReadout
 
 
 def factors_in_units(model: Mixture, schema: Schema) -> list[Any]:
@@ -44,16 +48,22 @@ def committee_of(estimator: Any) -> Committee | None:
     return getattr(estimator, "committee_", None)
 
 
+def voter_of(estimator: Any) -> Committee | Readout | None:
+    """Return what is asked for the class, if it is not the mixture of the density."""
+    network = getattr(estimator, "network_", None)
+    return committee_of(estimator) if network is None else network.readout
+
+
 def class_log_joint(
-    model: Mixture, committee: Committee | None, table: Table, pool: Workers
+    model: Mixture, voter: Voter | None, table: Table, pool: Workers
 ) -> FloatArray:
     """Return ``log p(x, c)`` in the units of the table, (C, n).
 
     Parameters
     ----------
     model : Mixture
-        The joint density; of the rows alone, if there is a committee.
-    committee : Committee or None
+        The joint density; of the rows alone, if there is something else to ask.
+    voter : Committee, Readout or None
         What is asked for the class.
     table : Table
         The rows.
@@ -61,10 +71,10 @@ def class_log_joint(
         Threads.
     """
     joint = log_joint(model, table, pool) - table.log_volume()
-    if committee is None:
+    if voter is None:
         return joint
     log_density, _ = class_posterior(joint)
-    return log_joint(committee, table, pool) + log_density
+    return log_joint(voter, table, pool) + log_density
 
 
 @dataclass(frozen=True)
@@ -77,13 +87,13 @@ class Marginal:
         These columns.
     model : Mixture
         Their mixture, in scaled coordinates.
-    committee : Committee or None
+    voter : Committee, MarginalReadout or None
         What is asked for the class instead.
     """
 
     schema: Schema
     model: Mixture
-    committee: Committee | None = None
+    voter: Voter | None = None
 
     @classmethod
     def of(cls, estimator: Any, columns: Sequence[int]) -> Marginal:
@@ -91,10 +101,9 @@ class Marginal:
         schema = estimator.schema_
         places = schema.model_places(columns)
         model = estimator.model_.marginal(*places)
-        committee = committee_of(estimator)
-        if committee is not None:
-            committee = committee.marginal(*places)
-        return cls(schema.marginal(columns), model, committee)
+        whole = voter_of(estimator)
+        voter = None if whole is None else whole.marginal(*places)
+        return cls(schema.marginal(columns), model, voter)
 
     def log_joint(self, real: FloatArray, codes: IntArray) -> FloatArray:
         """Return ``log p(x, c)`` in the units of the table.
@@ -110,7 +119,7 @@ class Marginal:
         """
         table = Table(self.schema, real, codes, bool(np.isnan(real).any()))
         with workers() as pool:
-            return class_log_joint(self.model, self.committee, table, pool)
+            return class_log_joint(self.model, self.voter, table, pool)
 
     def moments(self) -> tuple[FloatArray, FloatArray]:
         """Return means (J, k) and covariances (J, k, k) of the mapped real columns."""

@@ -12,7 +12,7 @@ from hybridmix._require import require, require_instance, require_positive
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import Table
 from hybridmix.estimators.base import FittedMixture
-from hybridmix.estimators.components import class_log_joint, committee_of
+from hybridmix.estimators.components import class_log_joint, committee_of, voter_of
 from hybridmix.evaluation import log_joint
 from hybridmix.models.calibration import Calibration
 from hybridmix.models.committee import Committee
@@ -53,7 +53,7 @@ class MixtureClassifier(ClassifierMixin, FittedMixture):
         if committee is not None:
             require_instance("committee_", committee, Committee)
             for member in committee.members:
-                self._check_model("committee_", member)
+                self._check_model("committee_", getattr(member, "density", member))
 
     def predict_joint_log_proba(self, X: Any) -> FloatArray:
         """Return the joint log densities ``log p(x, c)`` of rows and classes, (n, C)."""
@@ -75,16 +75,16 @@ class MixtureClassifier(ClassifierMixin, FittedMixture):
         For a committee these are the votes alone: next to the log density of a row that
         is far from all others, their differences would be rounded away.
         """
-        committee = committee_of(self)
-        if committee is None:
+        voter = voter_of(self)
+        if voter is None:
             return self._log_joint(table)
         with workers(self._n_threads) as pool:
-            return log_joint(committee, table, pool)
+            return log_joint(voter, table, pool)
 
     def _class_log_joint(self, table: Table) -> FloatArray:
         """Return ``log p(x, c)`` in the units of the table, (C, n)."""
         with workers(self._n_threads) as pool:
-            return class_log_joint(self.model_, committee_of(self), table, pool)
+            return class_log_joint(self.model_, voter_of(self), table, pool)
 
     @property
     def _calibration(self) -> Calibration:
@@ -122,7 +122,7 @@ class MixtureClassifier(ClassifierMixin, FittedMixture):
             Labels.
         """
         X, components = self._sample_rows(n_samples, random_state)
-        if committee_of(self) is None:
+        if voter_of(self) is None:
             return X, self.classes_[self.component_classes_[components]]
         # The density says nothing about classes: their probabilities given the row do.
         generator = np.random.default_rng([self._seed(random_state), 1])

@@ -16,7 +16,10 @@ from hybridmix.exceptions import UnsupportedError
 from hybridmix.models.base import Evaluation, Model
 from hybridmix.models.calibration import Calibration
 from hybridmix.models.mixture import Mixture
+from hybridmix.models.readout import MarginalReadout, Readout
 from hybridmix.models.statistics import MixtureStatistics
+
+Member = Mixture | Readout | MarginalReadout
 
 _NOT_TRAINED = "Its members are trained one by one."
 
@@ -29,13 +32,14 @@ class Committee(Model[Rows, MixtureStatistics]):
     .. math:: p(c \mid x) = \sum_m s_m\, p_m(c \mid x)
 
     Every member :math:`m` is a mixture with its own calibration, of which only the class
-    probabilities count. For a row with holes, each of them is an exact marginal; their
-    mean is not the marginal of one joint density. A committee knows nothing of
-    :math:`p(x)`: its log joint densities are the logarithms of the class probabilities.
+    probabilities count, or a network. For a row with holes, those of a mixture are exact
+    marginals; their mean is not the marginal of one joint density. A committee knows
+    nothing of :math:`p(x)`: its log joint densities are the logarithms of the class
+    probabilities.
 
     Attributes
     ----------
-    members : tuple of Mixture
+    members : tuple of Mixture or Readout
         What is asked for the class.
     shares : ndarray of shape (M,)
         How much each member counts; they sum to one.
@@ -43,7 +47,7 @@ class Committee(Model[Rows, MixtureStatistics]):
         Calibrations of the members.
     """
 
-    members: tuple[Mixture, ...]
+    members: tuple[Member, ...]
     shares: FloatArray
     temperatures: FloatArray
     uniform_shares: FloatArray
@@ -53,7 +57,8 @@ class Committee(Model[Rows, MixtureStatistics]):
         require_instance("members", self.members, tuple)
         require(len(self.members) > 0, "there are no members")
         for member in self.members:
-            require_instance("members", member, Mixture)
+            is_known = isinstance(member, Mixture | Readout)
+            require(is_known, "members are neither mixtures nor readouts of networks")
             same = member.n_classes == self.n_classes
             require(same, "members have different classes")
         shape = (len(self.members),)
@@ -74,7 +79,7 @@ class Committee(Model[Rows, MixtureStatistics]):
         """Number of free parameters of all members."""
         return sum(member.n_parameters for member in self.members)
 
-    def voters(self) -> Iterator[tuple[Mixture, float, Calibration]]:
+    def voters(self) -> Iterator[tuple[Member, float, Calibration]]:
         """Yield the members with their shares and calibrations."""
         numbers = (self.shares, self.temperatures, self.uniform_shares)
         columns = zip(self.members, *(array.tolist() for array in numbers), strict=True)
@@ -104,7 +109,8 @@ class Committee(Model[Rows, MixtureStatistics]):
         """Evaluate the log class probabilities of rows."""
         votes = np.full((self.n_classes, prepared.n_rows), -np.inf)
         for member, share, calibration in self.voters():
-            evaluation = member.evaluate(member.prepare(prepared))
+            model: Model = member
+            evaluation = model.evaluate(model.prepare(prepared))
             vote = calibration.log_probabilities(evaluation.log_joint)
             vote += np.log(share)
             np.logaddexp(votes, vote, out=votes)

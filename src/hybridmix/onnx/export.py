@@ -14,6 +14,7 @@ from hybridmix._typing import FloatArray
 from hybridmix.data import Schema
 from hybridmix.estimators.components import committee_of
 from hybridmix.estimators.density import MixtureDensity
+from hybridmix.estimators.fitted_network import FittedNetwork
 from hybridmix.estimators.joint import MixtureClassifier
 from hybridmix.estimators.search import HybridMixtureClassifierCV
 from hybridmix.models import Mixture
@@ -120,6 +121,14 @@ def _(model: MixtureClassifier) -> _Outcome:
 
 
 @_outcome_of.register
+def _(model: FittedNetwork) -> _Outcome:
+    raise TypeError(
+        f"{type(model).__name__} cannot be exported to ONNX: its features need the "
+        "expected values of missing cells. HybridMixtureClassifier can be exported."
+    )
+
+
+@_outcome_of.register
 def _(model: HybridMixtureClassifierCV) -> _Outcome:
     check_is_fitted(model, "best_estimator_")
     return _outcome_of(model.best_estimator_)
@@ -154,6 +163,7 @@ def _votes(graph: Graph, table: TableInputs, committee: Committee) -> Value:
     """Return the logs of the class probabilities of a committee, (n, C)."""
     total: Value | None = None
     for member, share, calibration in committee.voters():
+        assert isinstance(member, Mixture), "networks are refused before"
         densities = component_densities(member.family, member.components, graph, table)
         joint = _log_joint(graph, densities, member.log_weights, member.offsets)
         vote = _probabilities(graph, joint, committee.n_classes, calibration)

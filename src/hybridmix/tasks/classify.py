@@ -90,13 +90,18 @@ class Classify(Task):
         counts = np.bincount(known, minlength=len(model.classes_))
         if np.sum(counts > 1) < 2:
             return "Cross-validation needs two classes of two rows or more."
-        if not isinstance(model.class_prior, str) and counts.min() == 0:
+        # Networks have neither of these two options.
+        prior = getattr(model, "class_prior", "empirical")
+        if not isinstance(prior, str) and counts.min() == 0:
             return "The model has fixed class probabilities, but a class has no row here."
         largest = int(counts.max())
         kept = largest - -(-largest // min(cases.n_folds, largest))
         calibrates = model.calibrate is True or hasattr(model, "leaderboard_")
         has_too_few = calibrates and kept < 2
-        if has_too_few or (model.validation_fraction or 1.0) * kept < 1.0:
+        if (
+            has_too_few
+            or (getattr(model, "validation_fraction", None) or 1.0) * kept < 1.0
+        ):
             return (
                 "The classes have too few labelled rows to hold out a fold and also, "
                 "within the other folds, the rows that the options calibrate and "

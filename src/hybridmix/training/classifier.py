@@ -15,6 +15,7 @@ from hybridmix.models.mixture import Mixture
 from hybridmix.training.calibration import fitted_calibration
 from hybridmix.training.discriminative import validation_error
 from hybridmix.training.memory import check_memory
+from hybridmix.training.network import run_of
 from hybridmix.training.record import INTERRUPTED, Fitted, bic_in_units, history_in_units
 from hybridmix.training.run import ClassifierOptions, ClassifierRun, finished
 
@@ -68,7 +69,7 @@ def fit_classifier(
         dataset, validation = held_out(dataset, fraction, generator)
     if options.calibrate and validation is None:
         _check_folds(dataset, len(names))
-    run = ClassifierRun(options, schema, dataset, init, generator, pool, names)
+    run = run_of(options, schema, dataset, init, generator, pool, names)
     weight = chosen_weight(run, options.unlabelled_weight, dataset)
     solution, bic, messages = run.solve(dataset, validation, weight, init)
     calibration = Calibration()

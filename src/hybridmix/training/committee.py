@@ -22,6 +22,7 @@ from hybridmix.training.budget import Budget
 from hybridmix.training.classifier import fit_classifier, held_out
 from hybridmix.training.leaderboard import Trial, simplest_within_noise
 from hybridmix.training.memory import check_memory
+from hybridmix.training.network_plan import network_candidates
 from hybridmix.training.plan import (
     Automatic,
     Candidate,
@@ -108,7 +109,7 @@ def fit_committee(
     if not parts:
         return _single(options, dataset, None, schema, generator, pool, names)
     size = TableSize.of(parts[0][0], schema, len(names))
-    plan = candidates(options.base, options.automatic, size, budget)
+    plan = _planned(options, size, budget)
     for candidate in plan:
         fewest = sum(map(min, candidate.options.n_components))
         check_memory(candidate.options.structure, len(schema.real), fewest)
@@ -133,6 +134,15 @@ def fit_committee(
         fitted = replace(records[members[0].entry], messages=_messages(interrupted))
     trials = _trials(voters, search, members, shares, fitted.trials)
     return replace(fitted, trials=trials)
+
+
+def _planned(
+    options: CommitteeOptions, size: TableSize, budget: Budget
+) -> list[Candidate]:
+    """Return what to try: mixtures that discriminate, or networks."""
+    is_network = options.base.network is not None
+    plan = network_candidates if is_network else candidates
+    return plan(options.base, options.automatic, size, budget)
 
 
 def _messages(interrupted: bool) -> tuple[str, ...]:
@@ -263,7 +273,7 @@ def _single(
     EM, unless the tradeoff is given.
     """
     size = TableSize.of(dataset, schema, len(names))
-    usual = candidates(options.base, options.automatic, size, Budget("fast"))[0]
+    usual = _planned(options, size, Budget("fast"))[0]
     is_free = options.automatic.tradeoff and len(names) > _MANY_CLASSES
     validation = parts[0][1] if parts and parts[0][0] is dataset else None
     chosen = replace(

@@ -145,6 +145,22 @@ class Discrimination:
         return SOLVERS[self.solver](self.n_steps, curvature)
 
 
+def likelihood_only() -> Discrimination:
+    """Return the options of a training that ends with EM."""
+    return Discrimination(
+        "likelihood",
+        0.0,
+        "auto",
+        "auto",
+        "lbfgs",
+        1,
+        1,
+        None,
+        None,
+        refine_subspace=False,
+    )
+
+
 def discriminate(
     options: Discrimination,
     objective: Objective,

@@ -202,7 +202,18 @@ def candidates(
         How much effort it may take.
     """
     stations = tuple(_stations(options.discrimination, automatic, budget))
-    found: dict[tuple[str, int, float], Candidate] = {}
+    changed = structures(options, automatic, size, budget)
+    return [Candidate(own, stations) for own in changed]
+
+
+def structures(
+    options: ClassifierOptions, automatic: Automatic, size: TableSize, budget: Budget
+) -> list[ClassifierOptions]:
+    """Return the options of the structures to try, from the simplest to the largest.
+
+    See `candidates` for the parameters.
+    """
+    found: dict[tuple[str, int, float], ClassifierOptions] = {}
     for (covariance_type, n_components), weight in itertools.product(
         _structures(size, budget), _weights(options.unlabelled_weight, size)
     ):
@@ -220,7 +231,7 @@ def candidates(
             unlabelled_weight=weight,
         )
         key = (structure.covariance_type, max(numbers[0]), weight)
-        found.setdefault(key, Candidate(changed, stations))
+        found.setdefault(key, changed)
     return list(found.values())
 
 
@@ -231,6 +242,7 @@ def larger_candidate(
 
     It is fitted by EM alone: training to discriminate would learn the wrong labels too.
     """
+    # Networks do not choose a tradeoff, and have none.
     chosen = automatic.covariance_type and automatic.n_components and automatic.tradeoff
     if not chosen or not isinstance(options.unlabelled_weight, str):
         return None

@@ -26,6 +26,7 @@ from hybridmix.training.families import (
     fitted_subspace,
     subspace_of,
 )
+from hybridmix.training.network_options import NetworkOptions
 from hybridmix.training.record import INTERRUPTED, em_messages
 
 # What follows EM of the single classes starts from it, not from the very optimum.
@@ -52,6 +53,8 @@ class ClassifierOptions:
         What an unlabelled row counts, compared with a labelled one.
     calibrate : bool
         Whether class probabilities are corrected by held-out rows.
+    network : NetworkOptions or None
+        What follows EM, if it is not a mixture that discriminates.
     """
 
     structure: Structure
@@ -61,6 +64,7 @@ class ClassifierOptions:
     class_prior: str | FloatArray
     unlabelled_weight: float | str
     calibrate: bool
+    network: NetworkOptions | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.class_prior, str):
@@ -234,7 +238,7 @@ class ClassifierRun:
         else:
             fits, start = self._fit_apart(dataset, init)
             bic = tuple(fit.bic for fit in fits)
-            apart = _joined_solution(start, fits)
+            apart = joined_solution(start, fits)
             if apart.interrupted or not _are_coupled(dataset, start.family):
                 return Outcome(apart, bic, self._messages(apart))
         problem = Problem(
@@ -337,7 +341,7 @@ def _are_coupled(dataset: Dataset, family: Family) -> bool:
     return dataset.unlabelled().n_rows > 0 or family.ties_components
 
 
-def _joined_solution(model: Mixture, fits: list[ClassFit]) -> Solution[Mixture]:
+def joined_solution(model: Mixture, fits: list[ClassFit]) -> Solution[Mixture]:
     """Sum up what fits of single classes did."""
     return Solution(
         model,

@@ -18,6 +18,7 @@ from hybridmix.models.base import Model
 from hybridmix.models.calibration import Calibration
 from hybridmix.models.committee import Committee
 from hybridmix.models.mixture import Mixture
+from hybridmix.models.network import Network
 from hybridmix.progress import listening
 from hybridmix.training.leaderboard import simplest_within_noise
 from hybridmix.training.plan import Candidate
@@ -139,11 +140,11 @@ def taught(
 
 
 def voting(
-    models: Sequence[Mixture], members: Sequence[Score], shares: FloatArray
+    models: Sequence[Mixture | Network], members: Sequence[Score], shares: FloatArray
 ) -> Committee:
     """Return the committee of some models, with the calibrations of its members."""
     return Committee(
-        tuple(models),
+        tuple(own.readout if isinstance(own, Network) else own for own in models),
         shares,
         np.array([score.calibration.temperature for score in members]),
         np.array([score.calibration.uniform_share for score in members]),

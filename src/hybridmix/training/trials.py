@@ -20,6 +20,7 @@ from hybridmix.models.mixture import Mixture
 from hybridmix.progress import announce, listening
 from hybridmix.training.budget import Budget
 from hybridmix.training.leaderboard import Trial, mean_and_error
+from hybridmix.training.network import run_of
 from hybridmix.training.plan import Candidate
 from hybridmix.training.run import ClassifierOptions, ClassifierRun, Outcome, finished
 from hybridmix.training.votes import HeldOut
@@ -228,7 +229,7 @@ class Search:
     def _run_of(
         self, options: ClassifierOptions, dataset: Dataset, init: str | Mixture
     ) -> ClassifierRun:
-        return ClassifierRun(
+        return run_of(
             options, self.schema, dataset, init, self.generator, self.pool, self.names
         )
 
