@@ -395,6 +395,14 @@ def test_inverses_of_triangular_matrices(shape):
     )
 
 
+@pytest.mark.parametrize("name", FAMILIES)
+def test_work_grows_with_components_and_holes(name):
+    family = families()[name]
+    complete, holey = make_rows(50), make_rows(50, 0.5)
+    assert 0 < family.work(1) < family.work(4)
+    assert family.work(4, complete.observed) <= family.work(4, holey.observed)
+
+
 def test_many_small_inverses():
     rng = np.random.default_rng(0)
     for size, count in ((0, 5), (1, 50), (2, 3), (7, 20), (7, 200)):

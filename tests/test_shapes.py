@@ -10,6 +10,7 @@ from scipy.integrate import quad
 
 import hybridmix
 from hybridmix import (
+    HybridMixtureClassifier,
     MixtureDensity,
     MixtureImputer,
     MixtureOutlierDetector,
@@ -121,6 +122,52 @@ def test_shapes_are_chosen_by_what_columns_hold():
     assert isinstance(spiked.transform, Logarithm)
     counts = shape_of(rng.poisson(4.0, size=n))
     assert (counts.whole, counts.low, counts.spikes) == (True, 0.0, ())
+
+
+def amounts_from_a_list(n, rng):
+    """Draw zeros, and in three rows of ten one of thirty amounts."""
+    amounts = np.sort(rng.choice(np.arange(100.0, 20_000.0), 30, replace=False))
+    return np.where(rng.random(n) < 0.7, 0.0, rng.choice(amounts, n)), amounts
+
+
+def test_amounts_from_a_list_are_spikes():
+    rng = np.random.default_rng(0)
+    values, amounts = amounts_from_a_list(2000, rng)
+    assert shape_of(values).spikes == (0.0, *amounts)
+    assert str(shape_of(values)).endswith(", 27 others")
+    # Rounded measurements fill their grid, and rare values are left as they are.
+    rounded = np.rint(50.0 * np.exp(rng.normal(size=2000)))
+    rounded[rng.random(2000) < 0.7] = 0.0
+    assert shape_of(rounded).spikes == (0.0,)
+    values[:20] = rng.uniform(100.0, 20_000.0, size=20)
+    assert set(shape_of(values).spikes) == {0.0, *amounts}
+
+
+def test_rare_amounts_are_found_in_large_tables():
+    rng = np.random.default_rng(0)
+    values, amounts = amounts_from_a_list(20_000, rng)
+    values[rng.random(20_000) < 0.8] = 0.0
+    X = np.column_stack([values, rng.normal(size=20_000)])
+    assert Schema.learn(read_columns(X), None, "auto").shapes[0].spikes == (0.0, *amounts)
+
+
+def test_amounts_tell_classes_apart_that_sizes_do_not():
+    rng = np.random.default_rng(0)
+    values, _ = amounts_from_a_list(3000, rng)
+    y = np.where(values == 0.0, rng.integers(2, size=3000), values % 2 == 0)
+    X = np.column_stack([values, rng.normal(size=3000)])
+    model = HybridMixtureClassifier(effort="fast", random_state=0).fit(X[:2000], y[:2000])
+    has_amount = X[2000:, 0] > 0.0
+    assert model.score(X[2000:][has_amount], y[2000:][has_amount]) > 0.98
+    filled = model.impute(np.array([[np.nan, 0.0]]))
+    assert filled[0, 0] == 0.0
+
+
+def test_codes_of_spikes():
+    shape = ColumnShape(spikes=(3.0, 0.1, -1.0))
+    values = np.array([0.1, np.float32(0.1), 3.0, -1.0, 2.0, 9.0, np.nan])
+    assert shape.spike_codes(values).tolist() == [2, 2, 1, 3, 0, 0, -1]
+    assert ColumnShape().spike_codes(values).tolist() == [0] * 6 + [-1]
 
 
 def test_heaps_are_left_to_components_and_classes():

@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 # threads.
 _N_TASKS = 16
 # Below this much arithmetic, handing work to threads takes longer than doing it.
-_SMALL = 2_000_000
+_SMALL = 40_000_000
 # Rearranged rows are kept between evaluations as long as they fit here.
 _KEPT_BYTES = 64 << 20
 
@@ -67,7 +67,7 @@ class ChunkedRows:
         width = model.width(observed)
         edges = [0, *borders, source.n_rows]
         self.chunks = list(_equal_chunks(edges, chunk_rows(width)))
-        small = source.n_rows * model.work < _SMALL
+        small = source.n_rows * model.work(observed) < _SMALL
         self._workers = Workers(1) if small else workers
         keep = keep and source.n_rows * model.kept_width(observed) * 8 <= _KEPT_BYTES
         self._kept: list[object] | None = [None] * len(self.chunks) if keep else None

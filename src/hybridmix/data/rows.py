@@ -188,16 +188,17 @@ class Dataset:
 
         Unlabelled rows are thinned to the same number. Every class keeps a row.
         """
-        kept = []
-        for part in (self.labels == UNLABELLED, self.labels != UNLABELLED):
-            places = np.flatnonzero(part)
-            if len(places) > n_rows:
-                chosen = generator.choice(places, n_rows, replace=False)
-                _, first = np.unique(self.labels[places], return_index=True)
-                places = np.union1d(chosen, places[first])
-            kept.append(places)
-        if sum(map(len, kept)) == self.n_rows:
+        n_unlabelled = self.unlabelled().n_rows
+        if max(n_unlabelled, self.n_rows - n_unlabelled) <= n_rows:
             return self
+        kept = []
+        for start, stop in ((0, n_unlabelled), (n_unlabelled, self.n_rows)):
+            if stop - start > n_rows:
+                chosen = start + generator.choice(stop - start, n_rows, replace=False)
+                labels = np.arange(self.labels[start], self.labels[stop - 1] + 1)
+                kept.append(np.union1d(chosen, np.searchsorted(self.labels, labels)))
+            else:
+                kept.append(np.arange(start, stop))
         return self.take(np.concatenate(kept))
 
     def folds(
@@ -222,10 +223,29 @@ class Dataset:
         weights = None if self.weights is None else self.weights[index]
         return Dataset(self.rows[index], self.labels[index], weights)
 
+    def followed_by(self, other: Dataset) -> Dataset:
+        """Return these rows and others, whose labels are not smaller."""
+        observed = None
+        if self.rows.observed is not None or other.rows.observed is not None:
+            masks = [_mask(part.rows) for part in (self, other)]
+            observed = np.concatenate(masks, axis=1)
+        weights = None
+        if self.weights is not None or other.weights is not None:
+            weights = np.concatenate([self.filled_weights, other.filled_weights])
+        real = np.concatenate([self.rows.real, other.rows.real], axis=1)
+        codes = np.concatenate([self.rows.codes, other.rows.codes], axis=1)
+        labels = np.concatenate([self.labels, other.labels])
+        return Dataset(Rows(real, observed, codes), labels, weights)
+
     def _part(self, start: int, stop: int) -> Dataset:
         here = slice(start, stop)
         weights = None if self.weights is None else self.weights[here]
         return Dataset(self.rows[here], self.labels[here], weights)
+
+
+def _mask(rows: Rows) -> BoolArray:
+    """Return which real cells are observed, also when all are."""
+    return np.ones(rows.real.shape, bool) if rows.observed is None else rows.observed
 
 
 def _training_order(labels: IntArray, observed: BoolArray | None) -> IntArray | None:

@@ -2,7 +2,8 @@
 
 Likelihoods of a column by itself and of its mapped values are compared in the units of
 the column. Spikes are not found in this way: a probability and a density cannot be
-compared. They are values that repeat far more often than all others.
+compared. They are values that repeat far more often than all others; and where there are
+such values, others that repeat as amounts from a list do.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from scipy.special import ndtr
 
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.heaps import has_two_heaps
+from hybridmix.data.repeats import repeated_values
 from hybridmix.data.shapes import ColumnShape, Logarithm, Logit, SinhArcsinh, Transform
 
 # A column of less weight says too little about its shape.
@@ -160,7 +162,11 @@ class Cells:
 
 
 def chosen_shape(
-    cells: Cells, *, transforms: bool = True, spikes: bool = True
+    cells: Cells,
+    *,
+    transforms: bool = True,
+    spikes: bool = True,
+    more: Cells | None = None,
 ) -> ColumnShape:
     """Return the shape of a column that its cells speak for.
 
@@ -170,15 +176,23 @@ def chosen_shape(
         What is observed.
     transforms, spikes : bool
         Whether the column may be mapped, and whether it may have spikes.
+    more : Cells or None
+        More cells of the column, to find rare values that repeat.
     """
     if cells.total < FEWEST or not cells.is_moderate:
         return ColumnShape()
-    found = spikes_of(cells) if spikes else ()
+    found = _all_spikes(cells, more or cells) if spikes else ()
     others = cells.part(~np.isin(cells.values, found)) if found else cells
     transform = None
     if transforms and cells.are_enough and others.total >= FEWEST:
         transform = _clear_transform(others)
     return shape_with(transform, found, cells)
+
+
+def _all_spikes(cells: Cells, more: Cells) -> tuple[float, ...]:
+    """Return frequent values and, if there are any, others of more cells that repeat."""
+    found = spikes_of(cells)
+    return (found and repeated_values(more.values, more.weights)) or found
 
 
 def shape_with(

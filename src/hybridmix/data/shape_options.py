@@ -35,6 +35,8 @@ ShapeOption: TypeAlias = "str | Mapping[int | str, Wish]"
 # Shapes are chosen by at most this many rows, or this many for each class, spread evenly
 # over the table.
 _MOST_ROWS, _MOST_PER_GROUP = 1000, 100
+# Values that repeat are looked for in more rows: each of them may be rare.
+_MOST_SEARCHED = 50_000
 # Tables of more real columns are left as they are, unless columns are named; so are those
 # of this many columns of one unit, such as images, whose distances are to be kept.
 _MOST_COLUMNS, _WIDE = 200, 32
@@ -149,6 +151,8 @@ class Sample:
         Weights and class numbers of the rows.
     transforms : bool
         Whether columns may be mapped if nobody asks for it.
+    step : int
+        Every so many of the rows are enough, but for rare values.
     """
 
     names: tuple[str, ...] | None
@@ -156,6 +160,7 @@ class Sample:
     weights: FloatArray
     groups: IntArray
     transforms: bool
+    step: int
 
     @classmethod
     def of(
@@ -172,9 +177,9 @@ class Sample:
             rows = rows[groups >= 0]
         if weights is not None:
             rows = rows[weights[rows] > 0.0]
+        rows = rows[:: max(1, -(-len(rows) // _MOST_SEARCHED))]
         n_groups = 1 if groups is None else len(np.unique(groups[rows]))
         most = max(_MOST_ROWS, _MOST_PER_GROUP * n_groups)
-        rows = rows[:: max(1, -(-len(rows) // most))]
         matrix = np.ascontiguousarray(columns.real(positions)[rows].T)
         return cls(
             columns.names,
@@ -182,13 +187,16 @@ class Sample:
             np.ones(len(rows)) if weights is None else weights[rows],
             np.zeros(len(rows), np.intp) if groups is None else groups[rows],
             transforms,
+            max(1, -(-len(rows) // most)),
         )
 
-    def cells(self, column: int) -> Cells:
-        """Return the observed cells of a column."""
+    def cells(self, column: int, step: int = 1) -> Cells:
+        """Return the observed cells of a column, from every so many of the rows."""
+        values = self.values[column][::step]
         # Infinite values are refused later, with a message.
-        observed = np.isfinite(self.values[column])
-        return Cells(self.values[column], self.weights, self.groups).part(observed)
+        observed = np.isfinite(values)
+        cells = Cells(values, self.weights[::step], self.groups[::step])
+        return cells.part(observed)
 
     def spike_weight(self, column: int, shape: ColumnShape) -> float:
         """Return the weight of the cells of a column that are spikes."""
@@ -200,13 +208,16 @@ class Sample:
             return wish
         if wish == PLAIN:
             return ColumnShape()
-        cells = self.cells(column)
+        cells = self.cells(column, self.step)
         if wish == RANGE:
             shape = chosen_shape(cells, transforms=False, spikes=False)
             is_positive = len(cells.values) and cells.values.min() >= 0.0
             return replace(shape, low=0.0) if is_positive else shape
         if wish == AUTO:
-            return chosen_shape(cells, transforms=self.transforms, spikes=spikes)
+            more = self.cells(column)
+            return chosen_shape(
+                cells, transforms=self.transforms, spikes=spikes, more=more
+            )
         found = spikes_of(cells)
         others = cells.part(~np.isin(cells.values, found))
         if len(others.values) == 0:

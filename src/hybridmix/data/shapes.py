@@ -20,6 +20,8 @@ from hybridmix._typing import FloatArray, IntArray
 _FARTHEST = 1e50
 # Of the quadrature for means of mapped columns.
 _N_NODES = 24
+# Spikes that are listed in words.
+_MOST_SHOWN = 4
 
 
 class Transform(ABC):
@@ -259,8 +261,10 @@ class ColumnShape:
         if self.whole:
             words.append("whole numbers")
         if self.spikes:
-            listed = ", ".join(f"{spike:g}" for spike in self.spikes)
-            words.append(f"often {listed}")
+            listed = [f"{spike:g}" for spike in self.spikes[:_MOST_SHOWN]]
+            n_others = len(self.spikes) - len(listed)
+            others = [f"{n_others} others"] if n_others else []
+            words.append(f"often {', '.join([*listed, *others])}")
         return ", ".join(words)
 
     def forward(self, values: FloatArray) -> FloatArray:
@@ -306,6 +310,15 @@ class ColumnShape:
         Spikes in single precision are known as well.
         """
         codes = np.where(np.isnan(values), -1, 0).astype(np.int32)
-        for number, spike in enumerate(self.spikes, start=1):
-            codes[(values == spike) | (values == float(np.float32(spike)))] = number
+        if not self.spikes:
+            return codes
+        spikes = np.array(self.spikes)
+        with np.errstate(over="ignore"):
+            rounded = spikes.astype(np.float32).astype(float)
+        for known in (rounded, spikes):
+            order = np.argsort(known)
+            places = np.searchsorted(known, values, sorter=order)
+            places = order[np.minimum(places, len(known) - 1)]
+            is_spike = known[places] == values
+            codes[is_spike] = 1 + places[is_spike]
         return codes

@@ -75,6 +75,9 @@ class Statistics:
 
 # Parameters, statistics, and the intermediate results of an M-step, per statistic.
 _COPIES = 4
+# A number that is worked on by itself takes as long as this many products of numbers in
+# products of matrices.
+PASSING = 10
 
 P = TypeVar("P", bound=Any)
 S = TypeVar("S", bound=Any)
@@ -185,6 +188,14 @@ class Family(ABC, Generic[P, S]):
     def kept_width(self, observed: BoolArray | None = None) -> int:
         """Return how many numbers a prepared row occupies, about."""
         return self.width(1, observed)
+
+    def work(self, n_components: int, observed: BoolArray | None = None) -> int:
+        """Return about how many multiplications the evaluation of a row takes.
+
+        Those of products of matrices are meant; a number that is worked on by itself
+        counts like `PASSING` of them.
+        """
+        return n_components * (self.kept_width(observed) + PASSING)
 
     def parameter_bytes(self, n_components: int) -> int:
         """Return about how many bytes parameters, statistics and an M-step occupy.

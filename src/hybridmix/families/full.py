@@ -10,7 +10,7 @@ from hybridmix._registered import registered
 from hybridmix._require import require, require_instance, require_shape
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import Rows
-from hybridmix.families.base import Family, Notes
+from hybridmix.families.base import PASSING, Family, Notes
 from hybridmix.families.coordinates import FullCoordinates
 from hybridmix.families.diagonal import DiagonalGaussian
 from hybridmix.families.groups import assemble
@@ -89,6 +89,16 @@ class FullGaussian(Family[FullParameters, FullStatistics]):
             size = np.minimum(n_observed, self.n_columns - n_observed)
             width += copies * int(np.mean(np.square(size))) // 8
         return max(n_components, width)
+
+    def work(self, n_components: int, observed: BoolArray | None = None) -> int:
+        d = self.n_columns
+        copies = 1 if self.tied else n_components
+        work = copies * d * (d + PASSING) + n_components * (d + PASSING)
+        if observed is not None:
+            n_observed = observed.sum(axis=0)
+            size = np.minimum(n_observed, d - n_observed).astype(float)
+            work += copies * int(np.mean(size * size * (2.0 * size + PASSING)))
+        return work
 
     def parameter_bytes(self, n_components: int) -> int:
         copies = 1 if self.tied else n_components

@@ -104,6 +104,9 @@ class Product(Family[ProductParameters, ProductStatistics]):
     def kept_width(self, observed: BoolArray | None = None) -> int:
         return sum(family.kept_width(observed) for family in self.families)
 
+    def work(self, n_components: int, observed: BoolArray | None = None) -> int:
+        return sum(family.work(n_components, observed) for family in self.families)
+
     def parameter_bytes(self, n_components: int) -> int:
         return sum(family.parameter_bytes(n_components) for family in self.families)
 

@@ -13,6 +13,7 @@ from hybridmix.families.moments import (
     FullParameters,
     FullStatistics,
     factorised,
+    inverse_lower,
 )
 from hybridmix.families.prior import LOG_2PI
 
@@ -315,10 +316,12 @@ def invert(matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def _invert_few(matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Call LAPACK for each matrix."""
-    stacked, factors = factorised(np.ascontiguousarray(matrices.transpose(2, 0, 1)))
+    _, factors = factorised(np.ascontiguousarray(matrices.transpose(2, 0, 1)))
     diagonals = np.diagonal(factors, axis1=1, axis2=2)
-    inverses = np.linalg.inv(stacked).transpose(1, 2, 0)
-    return np.ascontiguousarray(inverses), 2.0 * np.log(diagonals).sum(axis=1)
+    whiteners = inverse_lower(factors)
+    inverses = np.swapaxes(whiteners, 1, 2) @ whiteners
+    inverses = np.ascontiguousarray(inverses.transpose(1, 2, 0))
+    return inverses, 2.0 * np.log(diagonals).sum(axis=1)
 
 
 def _sweep_whole(matrices: FloatArray) -> tuple[FloatArray, FloatArray]:

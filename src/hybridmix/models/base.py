@@ -86,10 +86,9 @@ class Model(ABC, Generic[P, S]):
         """Return about how many numbers a prepared row occupies."""
         return self.width(observed)
 
-    @property
-    def work(self) -> int:
-        """About how many multiplications the evaluation of a row takes."""
-        return self.width()
+    def work(self, observed: BoolArray | None = None) -> int:
+        """Return about how many multiplications the evaluation of a row takes."""
+        return self.width(observed)
 
     @abstractmethod
     def evaluate(self, prepared: P) -> Evaluation[S]:

@@ -92,10 +92,9 @@ class Committee(Model[Rows, MixtureStatistics]):
         """Return about how many numbers a prepared row occupies."""
         return self.members[0].kept_width(observed)
 
-    @property
-    def work(self) -> int:
-        """About how many multiplications the evaluation of a row takes."""
-        return sum(member.work for member in self.members)
+    def work(self, observed: BoolArray | None = None) -> int:
+        """Return about how many multiplications the evaluation of a row takes."""
+        return sum(member.work(observed) for member in self.members)
 
     def prepare(self, rows: Rows) -> Rows:
         """Return the rows: every member prepares them when its turn comes."""

@@ -122,10 +122,9 @@ class Mixture(Model[Prepared, MixtureStatistics]):
         """Return about how many numbers a prepared row occupies."""
         return self.family.kept_width(observed)
 
-    @property
-    def work(self) -> int:
-        """About how many multiplications the evaluation of a row takes."""
-        return self.n_components * self.family.kept_width()
+    def work(self, observed: BoolArray | None = None) -> int:
+        """Return about how many multiplications the evaluation of a row takes."""
+        return self.family.work(self.n_components, observed)
 
     def prepare(self, rows: Rows) -> Prepared:
         """Rearrange rows into what the family reads."""

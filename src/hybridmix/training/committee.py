@@ -12,6 +12,12 @@ from hybridmix._typing import FloatArray
 from hybridmix.data import Dataset, Schema
 from hybridmix.models.calibration import Calibration
 from hybridmix.progress import announce
+from hybridmix.training.affordable import (
+    ENOUGH_ROWS,
+    affordable_densities,
+    affordable_members,
+    taken_together,
+)
 from hybridmix.training.budget import Budget
 from hybridmix.training.classifier import fit_classifier, held_out
 from hybridmix.training.leaderboard import Trial, simplest_within_noise
@@ -25,7 +31,7 @@ from hybridmix.training.plan import (
 )
 from hybridmix.training.record import INTERRUPTED, Fitted, bic_in_units, history_in_units
 from hybridmix.training.run import ClassifierOptions, Outcome, finished
-from hybridmix.training.selftraining import self_training, voting, with_pseudo_labels
+from hybridmix.training.selftraining import self_training, taught, voting
 from hybridmix.training.trials import Entry, Part, Score, Search
 from hybridmix.training.votes import HeldOut, fitted_shares
 
@@ -36,11 +42,10 @@ _MOST_MEMBERS = 5
 # Tables of up to this many labelled rows are dealt into folds; larger ones are split.
 _FEW_ROWS, _N_FOLDS = 1_000, 3
 _HELD_SHARE = 0.2
-# Multiplications that one member and all of them may take for a step on all rows: about
-# two minutes of training. EM of the density has more steps, and may take fewer in each.
-_MOST_OF_ONE, _MOST_OF_ALL, _MOST_OF_DENSITY = 7e9, 1e10, 2e9
 # A search on this many labelled rows finds what a search on more would.
 _MOST_ROWS = 6_000
+# More unlabelled rows than this add little to what pseudo-labels teach.
+_MOST_TAUGHT = 50_000
 
 
 @dataclass(frozen=True)
@@ -114,12 +119,14 @@ def fit_committee(
     if budget.searches:
         members, shares = _chosen(voters, search, _MOST_MEMBERS, dataset.n_rows)
         plain = [score for score in scores if score.entry.station == 0]
-        plain = _affordable(plain, dataset.n_rows, _MOST_OF_DENSITY)
+        plain = affordable_densities(plain, search, dataset.n_rows)
         density = _best_density(plain, search.held(), options.base.unlabelled_weight)
         fitted = _voted(search, dataset, members, shares, density, interrupted)
-        larger = larger_candidate(options.base, options.automatic, size)
+        rows = dataset.thinned(_MOST_TAUGHT, generator)
+        n_unlabelled = rows.unlabelled().n_rows
+        larger = larger_candidate(options.base, options.automatic, size, n_unlabelled)
         if larger is not None and not fitted.interrupted and not budget.is_spent():
-            fitted = _self_trained(fitted, search, larger, members, shares, dataset)
+            fitted = _self_trained(fitted, search, larger, members, shares, rows)
     else:
         members, shares = _chosen(voters, search, 1, dataset.n_rows)
         records, interrupted = _refitted(search, dataset, members, interrupted)
@@ -171,12 +178,10 @@ def _chosen(
 ) -> tuple[list[Score], FloatArray]:
     """Return the members of the committee, as far as affordable, and their shares."""
     held = search.held()
-    voters = _affordable(voters, n_rows, _MOST_OF_ONE)
+    voters = affordable_members(voters, search, n_rows)
     log_scores = np.stack([score.log_scores for score in voters])
     order, _ = fitted_shares(log_scores, held.weights, most)
-    work = np.cumsum([n_rows * voters[number].entry.work for number in order])
-    n_members = max(1, int(np.sum(work <= _MOST_OF_ALL)))
-    members = [voters[number] for number in order[:n_members]]
+    members = taken_together([voters[number] for number in order], search, n_rows)
     log_scores = np.stack([score.log_scores for score in members])
     order, shares = fitted_shares(log_scores, held.weights, len(members))
     return [members[number] for number in order], shares
@@ -195,13 +200,13 @@ def _self_trained(
     It joins the committee. An interrupt leaves the committee as it was.
     """
     try:
-        found = self_training(search, larger, members, shares)
+        unlabelled = dataset.unlabelled()
+        found = self_training(search, larger, members, shares, unlabelled)
         if found is None or fitted.committee is None:
             return fitted
         announce("pseudo-labels", 0, 1, found.score.entry.name)
-        rows = with_pseudo_labels(dataset, fitted.committee, search.pool)
-        outcome = found.search.continued(found.score.entry, rows)
-        finished(outcome)
+        entry = found.score.entry
+        rows, outcome = taught(found.search, entry, fitted.committee, dataset)
     except KeyboardInterrupt:
         return replace(fitted, messages=_messages(True))
     record = _record(search, rows, found.score, outcome, 1.0)
@@ -237,7 +242,9 @@ def _parts(
         folds = dataset.folds(_N_FOLDS, generator)
         return [(rest.thinned(_MOST_ROWS, generator), held) for rest, held in folds]
     share = fraction or _HELD_SHARE
-    rest, held = held_out(dataset, share, generator)
+    # Of very many rows, few are copied.
+    few = dataset.thinned(round(_MOST_ROWS / share), generator)
+    rest, held = held_out(few, share, generator)
     return [(rest.thinned(_MOST_ROWS, generator), held.thinned(_MOST_ROWS, generator))]
 
 
@@ -285,22 +292,13 @@ def _best_density(
     return replace(best, entry=replace(best.entry, weight_of_all=1.0))
 
 
-def _affordable(scores: Sequence[Score], n_rows: int, most: float) -> list[Score]:
-    """Return the entries that take no more than is allowed; the cheapest, if none does.
-
-    What is allowed is counted in multiplications, not in seconds: the same table gives
-    the same committee on every machine.
-    """
-    cheap = [score for score in scores if n_rows * score.entry.work <= most]
-    return cheap or [min(scores, key=lambda score: score.entry.work)]
-
-
 def _refitted(
     search: Search, dataset: Dataset, scores: Sequence[Score], interrupted: bool
 ) -> tuple[dict[Entry, Fitted], bool]:
     """Go on with entries on all rows; return records, and whether the user has ended it.
 
-    Those that are missing then are models of a part of the rows.
+    Of very many rows, a random part is enough. Those that are missing when the user ends
+    it are models of a part of the rows.
     """
     first_part = search.parts[0][0]
     records = {}
@@ -313,13 +311,14 @@ def _refitted(
         return records, interrupted
     is_done = first_part is dataset
     waiting = [s for s in scores if not is_done or s.entry.changes_weight]
+    rows = dataset.thinned(ENOUGH_ROWS, search.generator)
     try:
         for number, score in enumerate(waiting):
             announce("members", number, len(waiting), score.entry.name)
-            outcome = search.continued(score.entry, dataset)
+            outcome = search.continued(score.entry, rows)
             finished(outcome)
             weight = score.entry.final_weight
-            records[score.entry] = _record(search, dataset, score, outcome, weight)
+            records[score.entry] = _record(search, rows, score, outcome, weight)
     except KeyboardInterrupt:
         return records, True
     return records, False

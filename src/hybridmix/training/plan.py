@@ -15,12 +15,16 @@ from hybridmix.training.run import ClassifierOptions
 
 # With more real columns than this, correlations are those of a subspace.
 _WIDE = 60
-# Every row with holes has a system of this size or less for each component.
-_FACTORS_WITH_HOLES = 24
+# Every row with holes has a system of the size of the subspace for each component: there
+# are no more factors than this, and each should have so many labelled rows.
+_FACTORS_WITH_HOLES, _FEWEST_FACTORS, _ROWS_PER_FACTOR = 24, 4, 8
 # With more labelled rows than this, such systems for several components take too long.
 _MANY_ROWS = 500
 # A component should have this many labelled rows of its class; many components more.
 _ROWS_PER_COMPONENT, _ROWS_OF_MANY, _MANY = 10, 20, 8
+# More than this many describe tables of few columns: a component should have this many
+# rows for each column.
+_VERY_MANY, _ROWS_PER_COLUMN = 64, 2
 # Holes make full covariances expensive: from this many columns on, several components per
 # class share a subspace.
 _MANY_WITH_HOLES = 30
@@ -28,8 +32,10 @@ TRADEOFFS = (10.0, 100.0)
 # What unlabelled rows may count, compared with labelled ones.
 _WEIGHTS = (0.0, 0.1)
 _FAST_TRADEOFF = 10.0
-# Components and tradeoff of what learns from pseudo-labels.
-_LARGER, _LARGER_TRADEOFF = 4, 1.0
+# What learns from pseudo-labels has this many components per class, the larger number if
+# each of them has this many rows. Labels change from round to round, so that EM need not
+# come closer to its optimum than this.
+_LARGER, _ROWS_OF_LARGER, _LARGER_TOL = (4, 16), 100, 1e-2
 
 
 @dataclass(frozen=True)
@@ -154,6 +160,12 @@ class TableSize:
         return self.has_holes and self.n_real > _MANY_WITH_HOLES
 
     @property
+    def n_factors_with_holes(self) -> int:
+        """Number of factors that rows with holes have."""
+        wanted = int(self.n_labelled / _ROWS_PER_FACTOR)
+        return min(max(wanted, _FEWEST_FACTORS), _FACTORS_WITH_HOLES)
+
+    @property
     def n_labelled(self) -> float:
         """About how many labelled rows there are."""
         return self.rows_per_class * self.n_classes
@@ -198,7 +210,7 @@ def candidates(
         if automatic.covariance_type:
             structure = replace(structure, covariance_type=covariance_type)
             if size.is_wide_with_holes and isinstance(structure.n_factors, str):
-                structure = replace(structure, n_factors=_FACTORS_WITH_HOLES)
+                structure = replace(structure, n_factors=size.n_factors_with_holes)
         if automatic.n_components:
             numbers = [[n_components]] * len(numbers)
         changed = replace(
@@ -213,21 +225,27 @@ def candidates(
 
 
 def larger_candidate(
-    options: ClassifierOptions, automatic: Automatic, size: TableSize
+    options: ClassifierOptions, automatic: Automatic, size: TableSize, n_unlabelled: int
 ) -> Candidate | None:
-    """Return what learns from pseudo-labels; None if the user has fixed the structure."""
+    """Return what learns from pseudo-labels; None if the user has fixed the structure.
+
+    It is fitted by EM alone: training to discriminate would learn the wrong labels too.
+    """
     chosen = automatic.covariance_type and automatic.n_components and automatic.tradeoff
     if not chosen or not isinstance(options.unlabelled_weight, str):
         return None
     _, several = _types(size)
-    discrimination = replace(options.discrimination, tradeoff=_LARGER_TRADEOFF)
+    few, many = _LARGER
+    has_many = n_unlabelled >= many * _ROWS_OF_LARGER * size.n_classes
+    estimation = options.estimation
     changed = replace(
         options,
         structure=replace(options.structure, covariance_type=several),
-        n_components=[[_LARGER]] * len(options.n_components),
+        estimation=replace(estimation, tol=max(estimation.tol, _LARGER_TOL)),
+        n_components=[[many if has_many else few]] * len(options.n_components),
         unlabelled_weight=1.0,
     )
-    return Candidate(changed, (discrimination,))
+    return Candidate(changed, ())
 
 
 def _weights(given: float | str, size: TableSize) -> tuple[float, ...]:
@@ -271,13 +289,20 @@ def _structures(size: TableSize, budget: Budget) -> Iterator[tuple[str, int]]:
     if single == "full":
         yield "tied", 1
     yield single, 1
-    sizes = (2, 4, 8, 16, 32, 64) if budget.is_thorough else (4, 16, 64)
+    sizes = (2, 4, 8, 16, 32, 64, 128) if budget.is_thorough else (4, 16, 64, 128)
     for n_components in sizes:
-        rows = _ROWS_OF_MANY if n_components >= _MANY else _ROWS_PER_COMPONENT
-        if n_components * rows > size.rows_per_class:
+        if n_components * _rows_needed(n_components, size) > size.rows_per_class:
             return
         if n_components == 4:
             yield "diag", 4
         if size.is_wide_with_holes and size.n_labelled > _MANY_ROWS:
             return
         yield several, n_components
+
+
+def _rows_needed(n_components: int, size: TableSize) -> int:
+    """Return how many rows each of some components should have."""
+    if n_components > _VERY_MANY:
+        n_columns = size.n_real + size.n_categorical
+        return max(_ROWS_PER_COMPONENT, _ROWS_PER_COLUMN * n_columns)
+    return _ROWS_OF_MANY if n_components >= _MANY else _ROWS_PER_COMPONENT

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -12,16 +14,21 @@ from hybridmix._parallel import Workers
 from hybridmix._typing import FloatArray
 from hybridmix.data import UNLABELLED, Dataset
 from hybridmix.evaluation import log_joint
+from hybridmix.models.base import Model
 from hybridmix.models.calibration import Calibration
 from hybridmix.models.committee import Committee
 from hybridmix.models.mixture import Mixture
+from hybridmix.progress import listening
+from hybridmix.training.leaderboard import simplest_within_noise
 from hybridmix.training.plan import Candidate
-from hybridmix.training.trials import Part, Score, Search
+from hybridmix.training.run import Outcome, finished
+from hybridmix.training.trials import Entry, Score, Search
 from hybridmix.training.votes import fitted_shares
 
-# Of the rows that a committee assigns to a class, this share is believed; a true label
-# counts as much as this many of them.
-_BELIEVED, _TRUE_WEIGHT = 0.95, 5.0
+# What a true label counts, next to the label of a committee.
+_TRUE_WEIGHT = 5.0
+# A model is labelled by the committee first, then by itself.
+_N_ROUNDS = 3
 # Fewer held-out labels say too little about whether it helps; a few more rows than labels
 # add too little.
 _FEWEST_HELD, _FEWEST_TIMES = 100, 5
@@ -37,7 +44,7 @@ class SelfTraining(NamedTuple):
     share : float
         How much it counts, next to the committee it has learned from.
     search : Search
-        The first part, with pseudo-labels.
+        The first part alone.
     calibration : Calibration
         Of the votes of both together.
     """
@@ -49,12 +56,16 @@ class SelfTraining(NamedTuple):
 
 
 def self_training(
-    search: Search, larger: Candidate, members: Sequence[Score], shares: FloatArray
+    search: Search,
+    larger: Candidate,
+    members: Sequence[Score],
+    shares: FloatArray,
+    unlabelled: Dataset,
 ) -> SelfTraining | None:
     """Try pseudo-labels on the first part of a search.
 
     Returns None where there is too little to learn from them, or to judge them by, and
-    where held-out labels speak against them.
+    where they do not improve on the committee by more than noise.
 
     Parameters
     ----------
@@ -66,30 +77,65 @@ def self_training(
         The members of the committee that gives the labels.
     shares : ndarray of shape (M,)
         How much they count.
+    unlabelled : Dataset
+        All rows without a label: the first part may have fewer.
     """
     rest, held = search.parts[0]
-    n_labelled, n_unlabelled = rest.labelled().n_rows, rest.unlabelled().n_rows
-    enough = n_unlabelled >= _FEWEST_TIMES * n_labelled and held.n_rows >= _FEWEST_HELD
-    if not enough or len(search.names) == 1:
+    labelled = rest.labelled()
+    enough = unlabelled.n_rows >= _FEWEST_TIMES * labelled.n_rows
+    if not enough or held.n_rows < _FEWEST_HELD or len(search.names) == 1:
         return None
     models = [score.entry.outcome.solution.model for score in members]
     committee = voting(models, members, shares)
-    part: Part = (with_pseudo_labels(rest, committee, search.pool), held)
-    own = replace(search, parts=[part])
-    entry = own.tried(larger)[-1]
-    score = Score.of(entry, own.held(), search.calibrate)
-    votes = log_joint(committee, held.rows, search.pool)
+    own = replace(search, parts=[(unlabelled.followed_by(labelled), held)])
+    entry = _tried(own, larger, committee)
     rows = own.held()
-    rivals = np.stack([rows.log_scores(votes), score.log_scores])
-    order, both = fitted_shares(rivals, rows.weights, 2)
-    share = float(both[order.index(1)])
-    if share <= 0.5:
+    score = Score.of(entry, rows, search.calibrate)
+    votes = log_joint(committee, held.rows, search.pool)
+    rivals = [rows.log_scores(votes), score.log_scores]
+    if simplest_within_noise(rivals, rows.weights) == 0:
         return None
+    order, both = fitted_shares(np.stack(rivals), rows.weights, 2)
+    share = float(both[order.index(1)])
     calibration = Calibration()
     if search.calibrate:
         old, new = votes + np.log1p(-share), score.log_probabilities + np.log(share)
         calibration = rows.calibration(np.logaddexp(old, new))
     return SelfTraining(score, share, own, calibration)
+
+
+def _tried(search: Search, larger: Candidate, committee: Committee) -> Entry:
+    """Teach a candidate what a committee says about the first part."""
+    rest, held = search.parts[0]
+    began = time.perf_counter()
+    entry = Entry(larger, len(larger.stations))
+    with listening(None), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _, entry.first = taught(search, entry, committee, rest)
+    entry.blocks = [log_joint(entry.outcome.solution.model, held.rows, search.pool)]
+    entry.seconds = time.perf_counter() - began
+    return entry
+
+
+def taught(
+    search: Search, entry: Entry, committee: Committee, dataset: Dataset
+) -> tuple[Dataset, Outcome]:
+    """Train an entry on the labels of a committee, then on those that it gives itself.
+
+    If it has been trained before, it goes on from there. Returns the rows of the last
+    round with their labels, and what they have led to.
+    """
+    teacher: Model = committee
+    for _ in range(_N_ROUNDS):
+        rows = with_pseudo_labels(dataset, teacher, search.pool)
+        if entry.first is None:
+            *_, outcome = search.path(entry.candidate, rows)
+        else:
+            # Criteria are those of the first training.
+            outcome = search.continued(entry, rows)._replace(bic=entry.first.bic)
+        teacher = finished(outcome)
+        entry = replace(entry, first=outcome)
+    return rows, outcome
 
 
 def voting(
@@ -104,22 +150,14 @@ def voting(
     )
 
 
-def with_pseudo_labels(dataset: Dataset, committee: Committee, pool: Workers) -> Dataset:
-    """Label the rows that a committee is surest of, the same share of every class.
+def with_pseudo_labels(dataset: Dataset, teacher: Model, pool: Workers) -> Dataset:
+    """Give unlabelled rows the class that a teacher finds most probable.
 
-    Other unlabelled rows are left out; true labels count more.
+    True labels count more.
     """
     labels = dataset.labels.copy()
-    weights = np.where(labels == UNLABELLED, 1.0, _TRUE_WEIGHT) * dataset.filled_weights
-    unlabelled = np.flatnonzero(labels == UNLABELLED)
-    votes = log_joint(committee, dataset.rows[unlabelled], pool)
-    best = votes.argmax(axis=0)
-    ordered = np.partition(votes, -2, axis=0)
-    lead = ordered[-1] - ordered[-2]
-    for label in range(len(votes)):
-        own = np.flatnonzero(best == label)
-        if len(own):
-            sure = own[lead[own] >= np.quantile(lead[own], 1.0 - _BELIEVED)]
-            labels[unlabelled[sure]] = label
-    weights[labels == UNLABELLED] = 0.0
+    is_new = labels == UNLABELLED
+    weights = np.where(is_new, 1.0, _TRUE_WEIGHT) * dataset.filled_weights
+    votes = log_joint(teacher, dataset.unlabelled().rows, pool)
+    labels[is_new] = votes.argmax(axis=0)
     return Dataset.arrange(dataset.rows, labels, weights)

@@ -85,11 +85,6 @@ class Entry:
         return self.first
 
     @property
-    def work(self) -> int:
-        """About how many multiplications the evaluation of a row takes."""
-        return self.outcome.solution.model.work
-
-    @property
     def options(self) -> dict[str, object]:
         """The values of the options that it stands for."""
         return self.candidate.values(self.station)
@@ -140,6 +135,20 @@ class Score:
         return Trial(entry.name, mean, error, entry.seconds, share, entry.options)
 
 
+@dataclass(eq=False)
+class _Begun:
+    """A path of trainings that goes as far as it is asked to."""
+
+    dataset: Dataset
+    path: Iterator[Outcome]
+    outcomes: list[Outcome] = field(default_factory=list)
+
+    def at(self, station: int) -> Outcome:
+        """Return what a station leads to, or the last one before an interrupt."""
+        self.outcomes += islice(self.path, max(0, station + 1 - len(self.outcomes)))
+        return self.outcomes[min(station, len(self.outcomes) - 1)]
+
+
 @dataclass(frozen=True)
 class Search:
     """What trials share: the rows, and how they are trained on.
@@ -169,6 +178,7 @@ class Search:
     generator: np.random.Generator
     pool: Workers
     names: Sequence[str]
+    _begun: dict[Candidate, _Begun] = field(default_factory=dict, init=False)
 
     def held(self, n_parts: int | None = None) -> HeldOut:
         """Return labels and weights of the rows that the first parts hold out."""
@@ -177,6 +187,11 @@ class Search:
             np.concatenate([part.labels for part in held]),
             np.concatenate([part.filled_weights for part in held]),
         )
+
+    def work(self, entry: Entry) -> int:
+        """Return about how many multiplications the evaluation of a row takes."""
+        rest, _ = self.parts[0]
+        return entry.outcome.solution.model.work(rest.rows.observed)
 
     def path(self, candidate: Candidate, dataset: Dataset) -> Iterator[Outcome]:
         """Train a candidate: EM, then its stations."""
@@ -189,14 +204,16 @@ class Search:
         """Train an entry on other rows, from where the first part has led.
 
         A subspace is that of the first part, which is not good enough where rows are few:
-        then training begins anew.
+        then training begins anew, once for all stations of a candidate.
         """
         candidate, start = entry.candidate, entry.outcome.solution.model
         needs_subspace = candidate.options.structure.covariances.needs_subspace
         if needs_subspace and dataset.n_rows <= _FEW_ROWS:
-            # A path that the user has interrupted may end before the station.
-            *_, outcome = islice(self.path(candidate, dataset), entry.station + 1)
-            return outcome
+            begun = self._begun.get(candidate)
+            if begun is None or begun.dataset is not dataset:
+                begun = _Begun(dataset, self.path(candidate, dataset))
+                self._begun[candidate] = begun
+            return begun.at(entry.station)
         weight = entry.final_weight
         rows = dataset if weight else dataset.labelled()
         discrimination = candidate.discrimination(entry.station)

@@ -12,7 +12,7 @@ from hybridmix._registered import registered
 from hybridmix._require import require, require_instance
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import Rows
-from hybridmix.families.base import Coordinates, Family, Notes, Prepared
+from hybridmix.families.base import PASSING, Coordinates, Family, Notes, Prepared
 from hybridmix.families.full import FullGaussian
 from hybridmix.families.groups import assemble, split_by_pattern
 from hybridmix.families.moments import FullParameters
@@ -120,6 +120,14 @@ class SubspaceGaussian(Family[SubspaceParameters, LatentStatistics]):
 
     def kept_width(self, observed: BoolArray | None = None) -> int:
         return self.n_factors + 2 + (0 if observed is None else self.n_factors**2)
+
+    def work(self, n_components: int, observed: BoolArray | None = None) -> int:
+        q = self.n_factors
+        work = n_components * (q + 1) * (q + PASSING)
+        if observed is not None:
+            with_holes = 1.0 - float(np.mean(observed.all(axis=0)))
+            work += int(with_holes * n_components * q * q * (2 * q + PASSING))
+        return work
 
     def parameter_bytes(self, n_components: int) -> int:
         shared = 8 * self.n_columns * (2 * self.n_factors + 2)

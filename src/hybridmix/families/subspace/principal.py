@@ -29,7 +29,7 @@ _LAST_NOISE = 0.01
 # EM over rows with holes sees this many of them, divided by the squared number of
 # factors.
 _MOST_NUMBERS, _FEWEST_ROWS = 10_000_000, 1000
-_MOST_ITERATIONS, _TOLERANCE = 50, 1e-3
+_MOST_ITERATIONS, _TOLERANCE = 15, 1e-3
 # From this size on, a few eigenvectors are found faster without all others.
 _LARGE = 500
 
