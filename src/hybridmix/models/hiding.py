@@ -62,10 +62,9 @@ class TargetModel(Model[SeenAndHidden, MixtureStatistics]):
         """Return about how many numbers a prepared row occupies."""
         return 2 * self.mixture.kept_width(observed)
 
-    @property
-    def work(self) -> int:
-        """About how many multiplications the evaluation of a row takes."""
-        return 2 * self.mixture.work
+    def work(self, observed: BoolArray | None = None) -> int:
+        """Return about how many multiplications the evaluation of a row takes."""
+        return 2 * self.mixture.work(observed)
 
     def prepare(self, rows: Rows) -> SeenAndHidden:
         """Rearrange rows with their targets, and without them."""
