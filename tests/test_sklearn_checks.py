@@ -15,6 +15,7 @@ from all_sklearn_checks import (
     expected_failures,
     networks,
     others,
+    regressors,
     searches,
 )
 from helpers import plain_classifier
@@ -66,7 +67,7 @@ COMPLETE = [
     MixtureEmbedding(2, covariance_type="diag", random_state=0),
     searches()[0],
 ]
-IN_PART = [*defaults(), *classifiers(), *others(), *networks()]
+IN_PART = [*defaults(), *classifiers(), *others(), *networks(), *regressors()]
 
 
 pytestmark = [
