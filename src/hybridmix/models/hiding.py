@@ -52,20 +52,25 @@ class TargetModel(Model[SeenAndHidden, MixtureStatistics]):
 
     def width(self, observed: BoolArray | None = None) -> int:
         """Return how many numbers a row occupies at the peak of an evaluation."""
+        seen, hidden = self._views(observed)
+        return self.mixture.width(seen) + self.mixture.width(hidden)
+
+    def _views(self, observed: BoolArray | None) -> tuple[BoolArray, BoolArray]:
+        """Return masks (d, n) of the real cells of rows with targets, and without."""
         if observed is None:
             observed = np.ones((max(self.places.real) + 1, 1), dtype=bool)
         hidden = observed.copy()
         hidden[list(self.places.real)] = False
-        return self.mixture.width(observed) + self.mixture.width(hidden)
+        return observed, hidden
 
     def kept_width(self, observed: BoolArray | None = None) -> int:
         """Return about how many numbers a prepared row occupies."""
         return 2 * self.mixture.kept_width(observed)
 
-    @property
-    def work(self) -> int:
-        """About how many multiplications the evaluation of a row takes."""
-        return 2 * self.mixture.work
+    def work(self, observed: BoolArray | None = None) -> int:
+        """Return about how many multiplications the evaluation of a row takes."""
+        seen, hidden = self._views(observed)
+        return self.mixture.work(seen) + self.mixture.work(hidden)
 
     def prepare(self, rows: Rows) -> SeenAndHidden:
         """Rearrange rows with their targets, and without them."""
