@@ -92,22 +92,33 @@ def read_training(table: Table, reading: Reading, console: Console) -> Training:
         list(features.values()),
         as_array=False,
     )
-    target = weights = None
+    target = None
     if reading.target is not None:
-        texts, task = columns[reading.target], reading.task
         target = training_target(
-            texts, reading.target, reading.unlabelled, task, table, console
+            columns[reading.target],
+            reading.target,
+            reading.unlabelled,
+            reading.task,
+            table,
+            console,
         )
-        kinds = [
-            replace(kind, reason=target.reason) if kind.kind == "target" else kind
-            for kind in kinds
-        ]
-    if reading.weight is not None:
-        weights = columns[reading.weight]
-        if np.isnan(weights).any():
-            row = int(np.isnan(weights).argmax()) + 1
-            raise InputError(f"--weight {reading.weight}: row {row} has no weight.")
-    return Training(kinds, frame, target, weights)
+        kinds = [_with_reason(kind, target.reason) for kind in kinds]
+    return Training(kinds, frame, target, _weights(columns, reading.weight))
+
+
+def _with_reason(kind: ColumnKind, reason: str) -> ColumnKind:
+    """Return the kind of a column; that of the target says what it holds."""
+    return replace(kind, reason=reason) if kind.kind == "target" else kind
+
+
+def _weights(columns: dict[str, Any], name: str | None) -> FloatArray | None:
+    if name is None:
+        return None
+    weights: FloatArray = columns[name]
+    if np.isnan(weights).any():
+        row = int(np.isnan(weights).argmax()) + 1
+        raise InputError(f"--weight {name}: row {row} has no weight.")
+    return weights
 
 
 def _roles(table: Table, reading: Reading) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,38 +83,38 @@ def training_target(
     if not counts:
         raise InputError(f"--target {name}: no row has a label.")
     whole = _whole_numbers(counts)
-    are_numbers = whole is not None or all(
-        is_number(text, table.decimal, allow_infinite=True) for text in counts
-    )
-    found = f"{len(counts)} different {'numbers' if are_numbers else 'labels'}"
-    if task is None:
-        is_measured = are_numbers and _is_measured(counts, whole is not None)
-        task = REGRESS if is_measured else CLASSIFY
-        if are_numbers:
-            rows = f"--target {name} has {found} in {counts.total()} rows"
-            console.note(_DECIDED[task].format(rows=rows))
+    are_numbers = whole is not None or _are_numbers(counts, table.decimal)
+    if task is None and are_numbers:
+        task = _decided(counts, whole is not None)
+        found = f"{len(counts)} different numbers in {counts.total()} rows"
+        console.note(f"--target {name} has {found}: {_CONSEQUENCES[task]}")
     if task == REGRESS:
-        return Target(task, _numbers(texts, name, table), f"{found}: regression")
+        reason = f"{len(counts)} different numbers: regression"
+        return Target(task, _numbers(texts, name, table), reason)
     _check_classes(name, counts, are_numbers, console)
-    # All whole numbers are numbers, everything else is text.
-    labels = texts if whole is None else [_label(text, whole) for text in texts]
-    return Target(task, _objects(labels), f"{len(counts)} labels")
+    return Target(CLASSIFY, _labels(texts, whole), f"{len(counts)} labels")
 
 
-_DECIDED = {
-    CLASSIFY: "{rows}: each is a class. To predict a number instead, add --task regress",
-    REGRESS: "{rows}: it is predicted as a number. For classes, add --task classify",
+_CONSEQUENCES = {
+    CLASSIFY: "each is a class. To predict a number instead, add --task regress",
+    REGRESS: "it is predicted as a number. For classes, add --task classify",
 }
 
 
-def _is_measured(counts: Counter[str], are_whole: bool) -> bool:
-    """Return whether numbers are measurements or counts, and not classes."""
+def _are_numbers(texts: Iterable[str], decimal: str) -> bool:
+    return all(is_number(text, decimal, allow_infinite=True) for text in texts)
+
+
+def _decided(counts: Counter[str], are_whole: bool) -> str:
+    """Decide whether numbers are classes, or measurements and counts."""
     n_values, n_cells = len(counts), counts.total()
-    if not are_whole:
-        return n_values > _MOST_FRACTIONS or 2 * n_values > n_cells > 2
-    n_once = sum(n == 1 for n in counts.values())
-    is_uneven = n_values > _FEW_WHOLE and n_once >= _SHARE_ONCE * n_values
-    return n_values > _MANY_WHOLE or is_uneven or is_identifying(n_values, n_cells)
+    if are_whole:
+        n_once = sum(n == 1 for n in counts.values())
+        is_uneven = n_values > _FEW_WHOLE and n_once >= _SHARE_ONCE * n_values
+        is_many = n_values > _MANY_WHOLE or is_identifying(n_values, n_cells)
+        return REGRESS if is_many or is_uneven else CLASSIFY
+    is_many = n_values > _MOST_FRACTIONS or 2 * n_values > n_cells > 2
+    return REGRESS if is_many else CLASSIFY
 
 
 def _numbers(texts: Texts, name: str, table: Table) -> np.ndarray:
@@ -140,14 +140,13 @@ def _whole_numbers(texts: Iterable[str]) -> dict[str, int] | None:
     return numbers
 
 
-def _label(text: str | None, whole: dict[str, int]) -> int | None:
-    return None if text is None else whole[text]
-
-
-def _objects(labels: Sequence[object]) -> np.ndarray:
-    array = np.empty(len(labels), dtype=object)
-    array[:] = labels
-    return array
+def _labels(texts: Texts, whole: dict[str, int] | None) -> np.ndarray:
+    """Return labels: whole numbers if all are, else text; None if missing."""
+    labels = np.empty(len(texts), dtype=object)
+    labels[:] = texts
+    if whole is not None:
+        labels[:] = [None if text is None else whole[text] for text in texts]
+    return labels
 
 
 def _check_classes(

@@ -84,6 +84,11 @@ class Model:
         return task_of(self.estimator).target == "numbers"
 
     @property
+    def predicts(self) -> bool:
+        """Whether there is a target: classes or a number."""
+        return self.is_classifier or self.is_regressor
+
+    @property
     def names(self) -> list[str] | None:
         """Names of the columns; None if the model was fitted to an array."""
         names = getattr(self.estimator, "feature_names_in_", None)
@@ -332,21 +337,26 @@ def read_all(
 ) -> tuple[Any, np.ndarray | None]:
     """Read a whole table for a model, and its labels or targets if it has any."""
     model, table = matching.model, matching.table
-    named = target or model.target
-    if target is not None:
-        table.check_column(target, "--target")
-    predicts = model.is_classifier or model.is_regressor
-    read = targets_of if model.is_regressor else labels_of
+    named = _target_in(model, table, target)
     frames: list[Any] = []
     found: list[Any] = []
     for chunk in chunks:
         frames.append(matching.frame(chunk))
-        if predicts and named is not None and named in table.names:
+        if named is not None:
+            read = targets_of if model.is_regressor else labels_of
             found.extend(read(model, table, chunk, named))
     is_array = isinstance(frames[0], np.ndarray)
     X = np.concatenate(frames) if is_array else pd.concat(frames, ignore_index=True)
     dtype = np.float64 if model.is_regressor else object
     return X, np.array(found, dtype=dtype) if found else None
+
+
+def _target_in(model: Model, table: Table, target: str | None) -> str | None:
+    """Return the column of the target; None if the model or the table has none."""
+    if target is not None:
+        table.check_column(target, "--target")
+    named = target or model.target
+    return named if model.predicts and named in table.names else None
 
 
 def columns_of(rows: Any) -> list[list[Any]]:

@@ -234,7 +234,7 @@ def evaluated(
 ) -> dict[str, Any]:
     """Compare the predictions of a model with the labels or targets of a table."""
     model, estimator = matching.model, matching.model.estimator
-    if not (model.is_classifier or model.is_regressor):
+    if not model.predicts:
         raise InputError(
             f"A {type(estimator).__name__} has nothing to evaluate: fit with --target."
         )

@@ -178,7 +178,7 @@ def sample(
             name: TypedColumn.of(values)
             for name, values in zip(source.column_names, columns_of(drawn), strict=True)
         }
-        if source.is_classifier or source.is_regressor:
+        if source.predicts:
             name = source.target or ("label" if source.is_classifier else "target")
             while name in columns:
                 name += "_"

@@ -61,18 +61,23 @@ def missing_section(findings: Findings) -> str:
         ("model", *(percent(rates[k]) for k in _TABULATED)),
         [(curve.name, *(written(curve.mean[k]) for k in _TABULATED)) for curve in curves],
     )
+    caption = f"Mean {name}"
+    if any(curve.deviation is not None for curve in curves):
+        caption += ", and its standard deviation over the folds"
+    pictures = figures([figure(picture, f"{caption}."), scores])
+    return paragraph(_explained(findings, len(curves))) + pictures
+
+
+def _explained(findings: Findings, n_curves: int) -> str:
+    """Say which rows the curves are about, and what is hidden from them."""
     text = (
         f"This is about {scored_rows(findings)}. Their cells are hidden completely at "
         "random, in addition to those that are missing already. No model is trained for "
         "this: this one integrates out what it does not see, exactly."
     )
-    if not findings.trial.is_retrained and len(curves) > 1:
+    if not findings.trial.is_retrained and n_curves > 1:
         text += " The other models are those of the cross-validation, on held-out rows."
-    text = f"{text} {drawn_from(findings.trial, MAX_ROWS)}".rstrip()
-    caption = f"Mean {name}"
-    if any(curve.deviation is not None for curve in curves):
-        caption += ", and its standard deviation over the folds"
-    return paragraph(text) + figures([figure(picture, f"{caption}."), scores])
+    return f"{text} {drawn_from(findings.trial, MAX_ROWS)}".rstrip()
 
 
 def _compared(findings: Findings) -> list[tuple[Trial, Contender, str]]:

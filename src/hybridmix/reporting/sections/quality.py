@@ -39,12 +39,9 @@ def _score_table(findings: Findings, trial: Trial) -> str:
     if len(trial.contenders) == 1 and len(metrics) > _MAX_ACROSS:
         lines = [(metric.name, score_text(trial.ours, metric)) for metric in metrics]
         return table("; ".join(parts), ("score", trial.ours.name), lines)
-    best: dict[str, float] = {}
+    best = {metric.name: _best(trial, metric) for metric in metrics}
     if len(trial.contenders) > 1:
         parts.append("the best of each column in bold")
-        for metric in metrics:
-            means = [one.mean(metric.name) for one in trial.contenders]
-            best[metric.name] = metric.best(means)
     rows = [
         [one.name, *(_score_cell(one, metric, best) for metric in metrics)]
         for one in trial.contenders
@@ -53,10 +50,14 @@ def _score_table(findings: Findings, trial: Trial) -> str:
     return table("; ".join(parts), ("model", *names), rows)
 
 
+def _best(trial: Trial, metric: Metric) -> float:
+    """Return the best mean; NaN, which nothing equals, if there are no two of them."""
+    return metric.best([one.mean(metric.name) for one in trial.contenders])
+
+
 def _score_cell(one: Contender, metric: Metric, best: dict[str, float]) -> Markup:
     text = score_text(one, metric)
-    # NaN, which nothing equals, stands for no best one.
-    is_best = one.mean(metric.name) == best.get(metric.name)
+    is_best = one.mean(metric.name) == best[metric.name]
     return Markup(element("strong", text) if is_best else text)
 
 
