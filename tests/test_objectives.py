@@ -8,6 +8,7 @@ from hybridmix.objectives import (
     ConditionalLikelihood,
     Likelihood,
     Margin,
+    PredictiveLikelihood,
     ScaledMargin,
 )
 from hybridmix.objectives.margin import soft_hinge
@@ -129,3 +130,10 @@ def test_soft_hinge_joins_smoothly():
     values, slopes = soft_hinge(np.array([-2.0, -1.0, 0.0, 1.0, 3.0]), 1.0)
     np.testing.assert_allclose(values, [0.0, 0.0, 0.25, 1.0, 3.0])
     np.testing.assert_allclose(slopes, [0.0, 0.0, 0.5, 1.0, 1.0])
+
+
+def test_the_predictive_likelihood_compares_two_views_of_a_row():
+    log_joint, labels = sample(n_classes=2)
+    values, weights = PredictiveLikelihood().values_and_weights(log_joint, labels)
+    np.testing.assert_array_equal(values[0], log_joint[0] - log_joint[1])
+    np.testing.assert_array_equal(weights, [[1.0] * 200, [-1.0] * 200])

@@ -14,6 +14,7 @@ from all_sklearn_checks import (
     described,
     expected_failures,
     others,
+    regressors,
     searches,
 )
 from helpers import plain_classifier
@@ -59,7 +60,7 @@ COMPLETE = [
     plain_classifier(validation_fraction=0.3, n_steps=5),
     searches()[0],
 ]
-IN_PART = [*defaults(), *classifiers(), *others()]
+IN_PART = [*defaults(), *classifiers(), *others(), *regressors()]
 
 
 pytestmark = [

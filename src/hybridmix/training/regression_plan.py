@@ -9,9 +9,12 @@ from hybridmix.training.budget import Budget
 from hybridmix.training.candidates import Candidate, Choice, TableSize
 from hybridmix.training.families import Structure
 
-# With more real columns than this, correlations are those of a subspace; holes, which
-# give every row a system of equations of its own, make it fewer columns.
-_WIDE, _WIDE_WITH_HOLES = 60, 40
+# With more real columns than this, correlations are those of a subspace. The noise around
+# it is that of each column: a common one would be that of the target as well.
+_WIDE = 60
+# Rows with holes have a system of equations each. With more multiplications than this for
+# one component, strong tradeoffs take too long.
+_LONG = 1e7
 # A component should have at least this many rows.
 _ROWS_PER_COMPONENT = 12
 # Without a search, it should have this many for every column.
@@ -91,7 +94,7 @@ def planned(
         How much effort it may take.
     """
     is_given = not isinstance(tradeoff, str)
-    tradeoffs = _tradeoffs(tradeoff, budget)
+    tradeoffs = _tradeoffs(tradeoff, size, budget)
     found: list[Candidate] = []
     for one in _structures(choice, structure, size, budget):
         numbers = _numbers(one, budget, size) if choice.n_components else n_components
@@ -106,11 +109,14 @@ def planned(
     return replace(plan, starts=starts)
 
 
-def _tradeoffs(given: float | str, budget: Budget) -> tuple[float, ...]:
+def _tradeoffs(given: float | str, size: TableSize, budget: Budget) -> tuple[float, ...]:
     """Return the weights of the predictive likelihood to train with after EM."""
     if not isinstance(given, str):
         return (float(given),) if given else ()
-    return TRADEOFFS if budget.searches else ()
+    takes_long = size.has_holes and size.cost("full", 1) > _LONG
+    if not budget.searches or (takes_long and not budget.is_thorough):
+        return ()
+    return TRADEOFFS
 
 
 def _affordable(
@@ -127,9 +133,9 @@ def _structures(
 ) -> list[Structure]:
     """Return the structures to try."""
     if choice.covariance_type:
-        is_wide = size.n_real > (_WIDE_WITH_HOLES if size.has_holes else _WIDE)
-        kind = "subspace" if is_wide else "full"
-        structure = replace(structure, covariance_type=kind)
+        structure = replace(structure, covariance_type="full")
+        if size.n_real > _WIDE:
+            structure = replace(structure, covariance_type="subspace", noise="columns")
     if not budget.searches:
         return [structure]
     found = [structure]

@@ -70,6 +70,7 @@ class Entry:
         """The values of the options that it stands for."""
         return {
             **self.candidate.options,
+            "noise": self.candidate.structure.noise,
             "tradeoff": self.tradeoff,
             "n_starts": len(self.models),
         }
