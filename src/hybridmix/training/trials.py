@@ -30,6 +30,8 @@ Part = tuple[Dataset, Dataset]
 # A candidate that trails the best one by this many standard errors on the first part is
 # not trained on the others.
 _HOPELESS = 3.0
+# A model that was trained on half of the rows or more needs few steps on all of them.
+_FURTHER_STEPS = 10
 # Subspaces of tables of up to this many rows are fitted anew to all rows.
 _FEW_ROWS = 1_000
 
@@ -218,6 +220,9 @@ class Search:
         weight = entry.final_weight
         rows = dataset if weight else dataset.labelled()
         discrimination = candidate.discrimination(entry.station)
+        if dataset.n_rows <= 2 * self.parts[0][0].n_rows:
+            n_steps = min(discrimination.n_steps, _FURTHER_STEPS)
+            discrimination = replace(discrimination, n_steps=n_steps)
         options = replace(candidate.options, discrimination=discrimination)
         return self._run_of(options, rows, start).solve(rows, None, weight, start)
 
