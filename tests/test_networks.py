@@ -19,9 +19,11 @@ from hybridmix import (
     MixtureEmbedding,
     MixtureNetworkClassifier,
     load,
+    report,
     save,
 )
 from hybridmix._parallel import Workers
+from hybridmix.cli import main
 from hybridmix.data import Dataset
 from hybridmix.estimators.fitted_network import layer_attributes
 from hybridmix.models.network import Network
@@ -500,3 +502,20 @@ def test_a_network_can_do_what_the_classifier_cannot():
     assert found > 0.95
     rival = HybridMixtureClassifier("likelihood", **options).fit(X[::2], y[::2])
     assert rival.score(X[1::2], y[1::2]) <= found
+
+
+def test_reports_are_about_networks_as_well():
+    X = pd.DataFrame(IRIS[::2], columns=["a", "b", "c", "d"])
+    model = network("stages").fit(X, LABELS[::2])
+    page = str(report(model, X, LABELS[::2]))
+    assert "MixtureNetworkClassifier" in page
+
+
+def test_commands_take_networks(tmp_path, capsys):
+    X = pd.DataFrame(IRIS, columns=["a", "b", "c", "d"])
+    save(network("stages").fit(X[::2], LABELS[::2]), tmp_path / "model.hmx")
+    X.assign(label=LABELS)[1::2].to_csv(tmp_path / "other.csv", index=False)
+    files = [str(tmp_path / "model.hmx"), str(tmp_path / "other.csv")]
+    for command in (["inspect", files[0]], ["evaluate", *files, "--target", "label"]):
+        assert main(command) == 0
+    assert "accuracy" in capsys.readouterr().out

@@ -65,8 +65,9 @@ class MixtureNetworkClassifier(FittedNetwork, MixtureEstimator):
         optimum. "joint" goes on by L-BFGS, which moves mixtures and output layer
         together for the same objective. "alternating" is the algorithm of Caetano: an EM
         step of a mixture for each class, then the output layer, in turn; it has no
-        objective that every step improves, and no guarantee that it converges. "auto" is
-        "stages" for up to 1,000 labelled rows, and otherwise "joint".
+        objective that every step improves, and no guarantee that it converges. "auto"
+        tries the first two in a search; without one it is "stages" for up to 1,000
+        labelled rows, and otherwise "joint".
     mixtures : {"auto", "classes", "pool", "linked"}, default="auto"
         "classes" fits components to the rows of each class and pools them. "pool" fits
         one mixture to all rows, whatever their labels. "linked" fits a mixture for each
@@ -81,11 +82,13 @@ class MixtureNetworkClassifier(FittedNetwork, MixtureEstimator):
     n_components : int, iterable of int, dict or "auto", default="auto"
         Components of each class, as in `HybridMixtureClassifier`; of all rows if
         ``mixtures="pool"``. "auto" is one component for 20 labelled rows of the class and
-        two more for each column, at most 30.
+        two more for each column, at most 30, where there is no search; a search tries
+        numbers as in `HybridMixtureClassifier`.
     covariance_type : {"auto", "full", "tied", "diag", "spherical", "subspace"}, \
             default="auto"
-        As in `MixtureDensity`. "auto" is "full", and "subspace" for more than 60 real
-        columns.
+        As in `MixtureDensity`. "auto" is chosen by held-out rows, together with
+        ``n_components``, if ``mixtures="classes"`` and nothing is annihilated; otherwise,
+        and with ``effort="fast"``, it is "full", or "subspace" for more than 60 columns.
     objective : {"hybrid", "conditional", "margin"}, default="hybrid"
         What training maximises after EM: the likelihood of rows and labels plus
         ``tradeoff`` times a discriminative term, or this term alone.
@@ -153,8 +156,9 @@ class MixtureNetworkClassifier(FittedNetwork, MixtureEstimator):
 
     References
     ----------
-    J. Caetano, "RBF networks with mixture embeddings": the structure, the link and the
-    alternating algorithm. The joint objective is that of `HybridMixtureClassifier`.
+    J. P. V. Caetano (2018), Hybrid generative-discriminative learning: the structure, the
+    link and the alternating algorithm. The joint objective is that of
+    `HybridMixtureClassifier`.
 
     Examples
     --------
