@@ -167,8 +167,10 @@ class _Ascent:
     def look(self, intermediate_result: OptimizeResult) -> None:
         """Keep an iterate, and stop if the watch says so."""
         self._vector = intermediate_result.x.copy()
-        self.model, assessment = self._trials[float(intermediate_result.fun)]
+        loss = float(intermediate_result.fun)
+        self.model, assessment = self._trials[loss]
         self.value = self._history.add(assessment, self.model)
-        self._trials.clear()
+        # Where no step raises the value, the next iterate is this one again.
+        self._trials = {loss: (self.model, assessment)}
         if self._watch is not None and self._watch(self.model):
             raise StopIteration
