@@ -167,10 +167,13 @@ class _Ascent:
     def look(self, intermediate_result: OptimizeResult) -> None:
         """Keep an iterate, and stop if the watch says so."""
         self._vector = intermediate_result.x.copy()
-        loss = float(intermediate_result.fun)
-        self.model, assessment = self._trials[loss]
+        found = self._trials.get(float(intermediate_result.fun))
+        if found is None:
+            # Where no step raises the value, L-BFGS-B goes back to an earlier iterate.
+            self._history.repeat()
+            return
+        self.model, assessment = found
         self.value = self._history.add(assessment, self.model)
-        # Where no step raises the value, the next iterate is this one again.
-        self._trials = {loss: (self.model, assessment)}
+        self._trials.clear()
         if self._watch is not None and self._watch(self.model):
             raise StopIteration
