@@ -21,6 +21,7 @@ from hybridmix import (
     MixtureEmbedding,
     MixtureImputer,
     MixtureNetworkClassifier,
+    MixtureNetworkRegressor,
     MixtureOutlierDetector,
     MixtureRegressor,
 )
@@ -67,6 +68,7 @@ def defaults():
         MixtureEmbedding(),
         MixtureImputer(),
         MixtureNetworkClassifier(n_steps=5),
+        MixtureNetworkRegressor(),
         MixtureOutlierDetector(),
         MixtureRegressor(n_steps=5),
     )
@@ -135,6 +137,8 @@ def networks():
         *(MixtureNetworkClassifier(n_steps=5, **fixed, **own) for own in trainings),
         MixtureEmbedding(features=KINDS, **fixed),
         MixtureEmbedding(mixtures="classes", features=KINDS, **fixed),
+        MixtureNetworkRegressor(features=KINDS, **fixed),
+        MixtureNetworkRegressor(output="epsilon", **fixed),
     ]
 
 

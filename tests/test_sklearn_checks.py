@@ -27,6 +27,7 @@ from hybridmix import (
     MixtureEmbedding,
     MixtureImputer,
     MixtureNetworkClassifier,
+    MixtureNetworkRegressor,
     MixtureOutlierDetector,
     MixtureRegressor,
 )
@@ -65,6 +66,7 @@ COMPLETE = [
         "joint", n_components=1, covariance_type="full", n_steps=5, random_state=0
     ),
     MixtureEmbedding(2, covariance_type="diag", random_state=0),
+    MixtureNetworkRegressor(2, covariance_type="diag", random_state=0),
     searches()[0],
 ]
 IN_PART = [*defaults(), *classifiers(), *others(), *networks(), *regressors()]

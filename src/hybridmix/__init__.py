@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         MixtureEmbedding,
         MixtureImputer,
         MixtureNetworkClassifier,
+        MixtureNetworkRegressor,
         MixtureOutlierDetector,
         MixtureRegressor,
     )
@@ -30,6 +31,7 @@ __all__ = [
     "MixtureEmbedding",
     "MixtureImputer",
     "MixtureNetworkClassifier",
+    "MixtureNetworkRegressor",
     "MixtureOutlierDetector",
     "MixtureRegressor",
     "__version__",

@@ -291,7 +291,12 @@ def labels_of(model: Model, table: Table, chunk: Chunk, target: str) -> list[Any
 
 
 def check_one_target(regressor: Any) -> None:
-    """Refuse regressors of several targets, which come from Python."""
+    """Refuse regressors of several targets or without intervals, made in Python."""
+    if not hasattr(regressor, "predict_interval"):
+        raise InputError(
+            f"A {type(regressor).__name__} has no predictive distribution, which this "
+            "command needs: use a MixtureRegressor, or predict from Python."
+        )
     if regressor.n_outputs_ > 1:
         raise InputError(
             f"The model predicts {regressor.n_outputs_} targets; the command line takes "

@@ -201,7 +201,7 @@ def described(model: Model) -> dict[str, Any]:
         ]
     else:
         values["components"] = estimator.mixing_
-    if model.is_regressor:
+    if hasattr(estimator, "predictive_"):
         shape = estimator.target_schema_.shapes.get(0)
         values["predictions"] = {
             "mixtures": len(estimator.predictive_.members),

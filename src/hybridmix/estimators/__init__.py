@@ -5,6 +5,7 @@ from hybridmix.estimators.density import MixtureDensity
 from hybridmix.estimators.embedding import MixtureEmbedding
 from hybridmix.estimators.imputer import MixtureImputer
 from hybridmix.estimators.network import MixtureNetworkClassifier
+from hybridmix.estimators.network_regressor import MixtureNetworkRegressor
 from hybridmix.estimators.outlier import MixtureOutlierDetector
 from hybridmix.estimators.regressor import MixtureRegressor
 from hybridmix.estimators.search import HybridMixtureClassifierCV
@@ -16,6 +17,7 @@ __all__ = [
     "MixtureEmbedding",
     "MixtureImputer",
     "MixtureNetworkClassifier",
+    "MixtureNetworkRegressor",
     "MixtureOutlierDetector",
     "MixtureRegressor",
 ]

@@ -12,7 +12,11 @@ from hybridmix._parallel import workers
 from hybridmix._typing import FloatArray
 from hybridmix.data import Dataset, Schema
 from hybridmix.estimators.base import FittedMixture
-from hybridmix.estimators.options import MixtureEstimator, model_attributes
+from hybridmix.estimators.options import (
+    MixtureEstimator,
+    TrainingTable,
+    model_attributes,
+)
 from hybridmix.models.mixture import Mixture
 from hybridmix.progress import printing
 from hybridmix.training.candidates import Choice
@@ -86,7 +90,12 @@ class DensityEstimator(MixtureEstimator):
         """Fit a mixture to all rows; return also the rows and what to publish."""
         self._check_options()
         options = self._density_options()
-        read = self._learn_table(X, sample_weight)
+        return self._fit_table(self._learn_table(X, sample_weight), options)
+
+    def _fit_table(
+        self, read: TrainingTable, options: DensityOptions
+    ) -> tuple[Fitted, Dataset, dict[str, Any]]:
+        """Fit a mixture to all rows of a table; options have been checked."""
         schema = read.table.schema
         labels = np.zeros(read.table.n_rows, np.intp)
         dataset = Dataset.arrange(read.table, labels, read.weights)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -14,7 +15,7 @@ from hybridmix._parallel import workers
 from hybridmix._registered import registered
 from hybridmix._require import require, require_instance
 from hybridmix._typing import FloatArray
-from hybridmix.data import Dataset, Schema
+from hybridmix.data import Dataset, Schema, Table
 from hybridmix.estimators.automatic import DensityEstimator
 from hybridmix.estimators.labelled import LabelledRows, read_labelled
 from hybridmix.estimators.options import model_attributes, warn_of
@@ -149,7 +150,9 @@ class MixtureEmbedding(TransformerMixin, DensityEstimator):
         else:
             fitted, dataset, attributes = self._fit_classes(X, y, sample_weight)
         model, schema = attributes["model_"], attributes["schema_"]
-        embedding = self._embedding(model, schema, dataset)
+        embedding = embedding_of(
+            self.features, self.temperature, model, schema, dataset, self.n_jobs
+        )
         self._publish(
             {
                 **attributes,
@@ -165,13 +168,7 @@ class MixtureEmbedding(TransformerMixin, DensityEstimator):
         """Return the features of each row, (n, F)."""
         check_is_fitted(self)
         table = self._encode(X)
-        model, embedding = self.model_, self.embedding_
-        with workers(self._n_threads) as pool:
-            rows = ChunkedRows(table, model, pool)
-            parts = rows.map(
-                lambda number: embedded(model, embedding, table[rows.chunks[number]])
-            )
-            return np.concatenate(list(parts), axis=1).T
+        return embedded_table(self.model_, self.embedding_, table, self._n_threads).T
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the features.
@@ -254,27 +251,12 @@ class MixtureEmbedding(TransformerMixin, DensityEstimator):
             return usual_numbers(rows.dataset, rows.table.schema, len(rows.classes))
         return [component_range(self.n_components, or_auto=True)] * len(rows.classes)
 
-    def _embedding(self, model: Mixture, schema: Schema, dataset: Dataset) -> Embedding:
-        kinds = checked_features(self.features)
-        temperature: Any = self.temperature
-        if isinstance(temperature, str):
-            temperature = usual_temperature(model, schema)
-        with workers(self.n_jobs) as pool:
-            return built_embedding(
-                kinds, float(temperature), False, model, schema, dataset, pool
-            )
-
     # Files ------------------------------------------------------------------------------
 
     def check_consistent(self) -> None:
         """Raise ValueError unless the embedding is one of the mixture."""
         super().check_consistent()
-        require_instance("embedding_", self.embedding_, Embedding)
-        same = self.embedding_.n_components == self.model_.n_components
-        require(same, "embedding_ has other components than model_")
-        own = (self.embedding_.n_real, self.embedding_.code_sizes)
-        wanted = (len(self.schema_.real), self.schema_.code_sizes)
-        require(own == wanted, "embedding_ has other columns than schema_")
+        require_embedding(self.embedding_, self.model_, self.schema_)
         same = np.array_equal(self.component_classes_, self.model_.class_of)
         require(same, "component_classes_ belongs to another mixture")
 
@@ -283,6 +265,69 @@ class MixtureEmbedding(TransformerMixin, DensityEstimator):
         layout = model.family.layout()
         wanted = (len(self.schema_.real), self.schema_.code_sizes)
         require(layout in (None, wanted), f"{name} has other columns than schema_")
+
+
+def embedding_of(
+    features: Any,
+    temperature: Any,
+    model: Mixture,
+    schema: Schema,
+    dataset: Dataset,
+    n_jobs: int | None,
+) -> Embedding:
+    """Return the features of a mixture that was fitted to some rows, as options have it.
+
+    Parameters
+    ----------
+    features : str or sequence of str
+        Which features.
+    temperature : float or "auto"
+        Of the posteriors.
+    model, schema, dataset : Mixture, Schema, Dataset
+        The mixture, its table, and the rows that it was fitted to.
+    n_jobs : int or None
+        Threads.
+    """
+    if isinstance(temperature, str):
+        temperature = usual_temperature(model, schema)
+    with workers(n_jobs) as pool:
+        return built_embedding(
+            checked_features(features),
+            float(temperature),
+            False,
+            model,
+            schema,
+            dataset,
+            pool,
+        )
+
+
+def embedded_table(
+    model: Mixture,
+    embedding: Embedding,
+    table: Table,
+    n_jobs: int | None,
+    read: Callable[[FloatArray], FloatArray] = lambda features: features,
+) -> FloatArray:
+    """Return the features (F, n) of all rows of a table, or what is read of them."""
+    with workers(n_jobs) as pool:
+        rows = ChunkedRows(table, model, pool)
+        parts = rows.map(
+            lambda number: read(embedded(model, embedding, table[rows.chunks[number]]))
+        )
+        return np.concatenate(list(parts), axis=1)
+
+
+def require_embedding(embedding: Any, model: Mixture, schema: Schema) -> None:
+    """Raise ValueError unless an embedding is one of a mixture and of its table."""
+    require_instance("embedding_", embedding, Embedding)
+    same = embedding.n_components == model.n_components
+    require(same, "embedding_ has other components than model_")
+    own, wanted = (
+        (embedding.n_real, embedding.code_sizes),
+        (len(schema.real), schema.code_sizes),
+    )
+    require(own == wanted, "embedding_ has other columns than schema_")
 
 
 def feature_names(embedding: Embedding, schema: Schema, columns: Any) -> list[str]:

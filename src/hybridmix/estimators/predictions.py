@@ -6,18 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_consistent_length
 
 from hybridmix._checks import check_number
 from hybridmix._parallel import workers
 from hybridmix._require import require, require_instance
-from hybridmix._typing import BoolArray, FloatArray
+from hybridmix._typing import FloatArray
 from hybridmix.data import Schema, Table
 from hybridmix.data.shapes import ColumnShape
-from hybridmix.data.targets import PairedRows, TargetPlaces, read_targets
-from hybridmix.data.weights import read_weights
-from hybridmix.estimators.base import FittedMixture
+from hybridmix.data.targets import PairedRows, TargetPlaces
+from hybridmix.estimators.targets import FittedRegressor
 from hybridmix.evaluation import ChunkedRows
 from hybridmix.models.predictive import Forecast, Predictive
 
@@ -26,32 +23,17 @@ Read = Callable[[Forecast, int], FloatArray]
 _SAME = 1e-9
 
 
-class MixtureForecaster(MultiOutputMixin, RegressorMixin, FittedMixture):
-    """Base of the regressors: prediction by fitted mixtures of rows and targets."""
+class MixtureForecaster(FittedRegressor):
+    """Base of the regressors that know distributions: mixtures of rows and targets."""
 
-    target_schema_: Schema
     predictive_: Predictive
-    n_outputs_: int
-    target_ndim_: int
     purpose = "predicts real targets by mixture densities of rows and targets"
-    fitted_attributes = (
-        *FittedMixture.fitted_attributes,
-        "target_schema_",
-        "predictive_",
-        "n_outputs_",
-        "target_ndim_",
-    )
+    fitted_attributes = (*FittedRegressor.fitted_attributes, "predictive_")
 
     def check_consistent(self) -> None:
         """Raise ValueError unless the members are mixtures of these rows and targets."""
         super().check_consistent()
         targets = self.target_schema_
-        require_instance("target_schema_", targets, Schema)
-        are_real = targets.real == tuple(range(targets.n_columns))
-        require(are_real, "a target is not a real column")
-        require(self.n_outputs_ == targets.n_columns, "n_outputs_ is wrong")
-        one, several = self.target_ndim_ == 1, self.target_ndim_ == 2
-        require(several or (one and self.n_outputs_ == 1), "target_ndim_ is wrong")
         require_instance("predictive_", self.predictive_, Predictive)
         wanted = (
             len(self.schema_.real) + len(targets.real),
@@ -105,11 +87,6 @@ class MixtureForecaster(MultiOutputMixin, RegressorMixin, FittedMixture):
             return _in_units(np.stack(found), self.target_schema_, k)
 
         return self._forecasts(table, read)
-
-    def _shaped(self, values: FloatArray) -> FloatArray:
-        """Turn (t, n), or (t, q, n), into (n,) or (n, t), with q as the last axis."""
-        values = np.moveaxis(values, -1, 0)
-        return np.ascontiguousarray(values[:, 0] if self.target_ndim_ == 1 else values)
 
     def encoded(self, X: Any) -> Table:
         """Return a table as the model reads it, after the checks of scikit-learn."""
@@ -284,48 +261,6 @@ class MixtureForecaster(MultiOutputMixin, RegressorMixin, FittedMixture):
         seed = self._seed(random_state)
         X, _ = self._sample_rows(n_samples, seed)
         return X, self.sample_y(X, 1, seed + 1)[..., 0]
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the coefficient of determination; rows without a target are left out.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n, d)
-            Rows, preferably not seen in training.
-        y : array-like of shape (n,) or (n, t)
-            Their targets.
-        sample_weight : array-like of shape (n,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        score : float
-            1 for perfect predictions, 0 for those of the mean. Of several targets, the
-            mean of their coefficients.
-        """
-        from sklearn.metrics import r2_score
-
-        predicted = np.asarray(self.predict(X)).reshape(-1, self.n_outputs_)
-        observed = self._encode_targets(y, len(predicted)).real
-        weights = read_weights(sample_weight, len(predicted))
-        scores = []
-        for own, known in zip(predicted.T, observed.T, strict=True):
-            is_known: BoolArray = ~np.isnan(known)
-            own_weights = None if weights is None else weights[is_known]
-            scores.append(
-                r2_score(known[is_known], own[is_known], sample_weight=own_weights)
-            )
-        return float(np.mean(scores))
-
-    def _encode_targets(self, y: Any, n_rows: int) -> Table:
-        columns, _ = read_targets(y)
-        check_consistent_length(np.empty(n_rows), np.empty(columns.n_rows))
-        if columns.n_columns != self.n_outputs_:
-            raise ValueError(
-                f"y has {columns.n_columns} target(s), but the model was fitted to "
-                f"{self.n_outputs_}."
-            )
-        return self.target_schema_.encode(columns)
 
 
 def _shape(targets: Schema, k: int) -> ColumnShape:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from hybridmix._typing import BoolArray, FloatArray, IntArray
@@ -14,6 +15,7 @@ from hybridmix.data import MISSING_CODE, UNLABELLED, Schema, Table
 from hybridmix.data.columns import Columns, as_frame, is_missing
 from hybridmix.data.fingerprint import UNSEEN, Origin, Overlap
 from hybridmix.estimators.base import FittedMixture, outlier_level
+from hybridmix.exceptions import UnsupportedError
 from hybridmix.reporting.markup import NONE, number
 from hybridmix.tasks import Provenance, Task, looked_up, task_of
 from hybridmix.tasks.base import quiet
@@ -59,6 +61,12 @@ class Subject:
             raise TypeError(
                 "A report needs a fitted model of hybridmix; this is a "
                 f"{type(model).__name__}."
+            )
+        if is_regressor(mixture) and not hasattr(mixture, "predict_interval"):
+            raise UnsupportedError(
+                mixture,
+                "a predictive distribution, which a report needs",
+                "Use a MixtureRegressor.",
             )
         check_is_fitted(mixture, "model_")
         columns = mixture._read(X)
