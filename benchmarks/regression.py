@@ -173,17 +173,19 @@ def quantile_forest(own: Split, seed: int) -> Result:
     return Result(forest.predict(X_test), np.array(ends), None)
 
 
+def ridge() -> BaseEstimator:
+    return make_pipeline(
+        SimpleImputer(), StandardScaler(), RidgeCV(np.logspace(-3, 3, 13))
+    )
+
+
 def contestants() -> dict[str, Callable[[Split, int], Result]]:
     svr = GridSearchCV(SVR(), {"C": [1.0, 10.0, 100.0], "epsilon": [0.01, 0.1]}, cv=3)
     # The penalty and the tube of an SVR are in units of the target.
     scaled = TransformedTargetRegressor(svr, transformer=StandardScaler())
     return {
         OURS: ours,
-        "ridge": conformal(
-            make_pipeline(
-                SimpleImputer(), StandardScaler(), RidgeCV(np.logspace(-3, 3, 13))
-            )
-        ),
+        "ridge": conformal(ridge()),
         "SVR": conformal(make_pipeline(StandardScaler(), KNNImputer(), scaled)),
         "boosting": conformal(HistGradientBoostingRegressor(random_state=0)),
         "boosting, quantiles": quantile_boosting,

@@ -67,7 +67,7 @@ class MixtureNetworkRegressor(FittedRegressor, DensityEstimator):
         Least squares, which is Gaussian noise of the same variance in every row; or an
         insensitive loss: errors up to ``epsilon`` cost nothing, and greater ones cost
         what they exceed it by, so that outlying targets count less. The corner of this
-        loss is rounded over 0.05 standard deviations.
+        loss is rounded over 0.02 standard deviations.
     epsilon : float, default=0.1
         In standard deviations of the target. Only for ``output="epsilon"``.
     l2, l2_linear : float or "auto", default="auto"

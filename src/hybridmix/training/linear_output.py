@@ -12,13 +12,13 @@ from scipy.linalg import eigh, solve
 from hybridmix._typing import BoolArray, FloatArray
 from hybridmix.evaluation import ChunkedRows
 
-# Penalties to choose from, in rows. Quotients of powers of two are exact, so that pairs of
-# the same quotient share a decomposition.
+# Penalties to choose from, in rows. Quotients of powers of two are exact, so that pairs
+# of the same quotient share a decomposition.
 STRENGTHS = tuple(4.0**power for power in range(-2, 6))
 # Smallest share of rows that parameters leave to the residuals.
 _LEAST_FREE = 1e-3
 # The insensitive loss is rounded over this length, in deviations of the target.
-_ROUNDED = 0.05
+_ROUNDED = 0.02
 _MOST_STEPS = 300
 # Newton's method ends when a step promises to lower the loss by this share, or less.
 _PRECISION = 1e-16
@@ -117,8 +117,8 @@ class Ridge:
               + \tfrac{\lambda}2 \sum_f \rho_f w_f^2
 
     With :math:`S` and :math:`c` the centred sums of products, divided by
-    :math:`\sqrt{\rho}`, and :math:`S = V \operatorname{diag}(s) V^\top`, :math:`z = V^\top
-    c`, the weights are :math:`\rho^{-1/2} V z / (s + \lambda)`.
+    :math:`\sqrt{\rho}`, and :math:`S = V \operatorname{diag}(s) V^\top`, the weights are
+    :math:`\rho^{-1/2} V (s + \lambda)^{-1} V^\top c`.
 
     Parameters
     ----------
