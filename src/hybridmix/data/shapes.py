@@ -24,6 +24,12 @@ _N_NODES = 24
 _MOST_SHOWN = 4
 
 
+def gaussian_quadrature() -> tuple[FloatArray, FloatArray]:
+    """Return nodes and weights of the quadrature for means of mapped columns."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(_N_NODES)
+    return nodes, weights / weights.sum()
+
+
 class Transform(ABC):
     """A smooth increasing map of the whole line onto itself.
 
@@ -287,11 +293,10 @@ class ColumnShape:
         """
         if self.transform is None:
             return means, deviations
-        nodes, weights = np.polynomial.hermite_e.hermegauss(_N_NODES)
         first, second = np.zeros_like(means), np.zeros_like(means)
         centre = self.inverse(means)
         with np.errstate(over="ignore", invalid="ignore"):
-            for node, weight in zip(nodes, weights / weights.sum(), strict=True):
+            for node, weight in zip(*gaussian_quadrature(), strict=True):
                 # Differences to the centre keep their digits.
                 step = self.inverse(means + node * deviations) - centre
                 first += weight * step

@@ -21,6 +21,7 @@ from hybridmix.families.moments import DiagonalParameters, FullParameters
 from hybridmix.families.prior import LOG_2PI
 from hybridmix.families.product import ProductParameters
 from hybridmix.families.subspace import SubspaceParameters
+from hybridmix.models import Mixture
 from hybridmix.onnx.graph import Graph, Value
 from hybridmix.onnx.tables import RealRows, TableInputs
 
@@ -93,7 +94,7 @@ def _(
     squares = graph.op("Mul", rows.values, rows.values)
     features = graph.op("Concat", squares, rows.values, rows.presence(graph), axis=1)
     densities = graph.op("MatMul", features, parameters.masked_natural.T)
-    return _in_units(graph, densities, rows, table.schema.scale)
+    return _in_units(graph, densities, rows, table.scale)
 
 
 @component_densities.register
@@ -102,7 +103,7 @@ def _(
 ) -> Value:
     rows = table.real(graph)
     densities = _by_holes(graph, _FullDensities(parameters), rows)
-    return _in_units(graph, densities, rows, table.schema.scale)
+    return _in_units(graph, densities, rows, table.scale)
 
 
 @component_densities.register
@@ -114,7 +115,14 @@ def _(
 ) -> Value:
     rows = table.real(graph)
     densities = _by_holes(graph, _SubspaceDensities(parameters), rows)
-    return _in_units(graph, densities, rows, table.schema.scale)
+    return _in_units(graph, densities, rows, table.scale)
+
+
+def densities_in_units(graph: Graph, table: TableInputs, mixture: Mixture) -> Value:
+    """Return the log densities of components in the units of shaped columns, (n, J)."""
+    densities = component_densities(mixture.family, mixture.components, graph, table)
+    volume = table.log_volume(graph)
+    return densities if volume is None else graph.op("Sub", densities, volume)
 
 
 def _sum(graph: Graph, terms: list[Value]) -> Value:
