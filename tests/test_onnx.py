@@ -15,12 +15,13 @@ from hybridmix import (
     HybridMixtureClassifierCV,
     MixtureDensity,
     MixtureImputer,
+    MixtureNetworkClassifier,
     MixtureOutlierDetector,
     MixtureRegressor,
 )
 from hybridmix.exceptions import UnsupportedError
 from hybridmix.families import DiagonalGaussian, Product
-from hybridmix.onnx import component_densities, densities, to_onnx
+from hybridmix.onnx import component_densities, holes, to_onnx
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -87,7 +88,7 @@ def test_rows_do_not_depend_on_blocks(covariance_type, monkeypatch):
     model = MixtureDensity(
         2, covariance_type=covariance_type, random_state=0, covariance_prior=1.0
     ).fit(X)
-    monkeypatch.setattr(densities, "_BLOCK", 200)
+    monkeypatch.setattr(holes, "_BLOCK", 200)
     for n_rows in (1, 2, 7, 150):
         assert_agrees(model, X[:n_rows])
     assert_agrees(model, X[1:2])
@@ -238,6 +239,74 @@ def test_categories_that_have_no_type():
     with pytest.raises(ValueError, match="column 0 are the same number in float32"):
         to_onnx(model)
     to_onnx(model, dtype="float64")
+
+
+# Networks -------------------------------------------------------------------------------
+
+
+def network(training="stages", covariance_type="full", **options):
+    options = {"n_components": 2, "n_factors": 2, "n_steps": 3} | options
+    return MixtureNetworkClassifier(
+        training, covariance_type=covariance_type, random_state=0, **options
+    )
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+@pytest.mark.parametrize("training", ["stages", "joint"])
+def test_networks_agree(training, covariance_type):
+    X, y = load_wine(return_X_y=True)
+    model = network(training, covariance_type).fit(X, y)
+    for table in (X, with_holes(X)):
+        assert_agrees(model, table, "float64", 1e-9)
+        assert_agrees(model, table, "float32", 1e-5)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"features": ("posterior", "log_joint", "linear", "experts")},
+        {"features": "posterior"},
+        {"features": "linear", "mixtures": "pool", "embedding_temperature": 3.0},
+        {"features": ("posterior", "experts"), "mixtures": "linked"},
+        {"training": "alternating"},
+        {"calibrate": True},
+    ],
+    ids=str,
+)
+def test_features_of_networks(options):
+    X, y = load_iris(return_X_y=True)
+    assert_agrees(network(**options).fit(X, y), with_holes(X))
+
+
+@pytest.mark.parametrize("covariance_type", ["diag", "full"])
+def test_network_of_mixed_table(covariance_type):
+    frame, y = mixed_frame()
+    frame.loc[::3, "length"] = 0.0  # a spike
+    features = ("posterior", "log_joint", "linear")
+    model = network(covariance_type=covariance_type, features=features).fit(frame, y)
+    frame["is_new"] = frame["is_new"].astype("boolean")
+    for j, name in enumerate(frame):
+        frame.loc[frame.index[j :: 4 + j], name] = None
+    proto = to_onnx(model, dtype="float64")
+    _, probabilities, log_density = run(proto, **column_inputs(frame))
+    np.testing.assert_allclose(probabilities, model.predict_proba(frame), atol=1e-12)
+    np.testing.assert_allclose(log_density, model.score_samples(frame), rtol=1e-12)
+
+
+def test_committee_of_networks():
+    X, y = load_iris(return_X_y=True)
+    model = MixtureNetworkClassifier(random_state=0, n_steps=5).fit(X, y)
+    assert len(model.committee_.members) > 1
+    assert_agrees(model, with_holes(X))
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "subspace"])
+def test_filled_rows_do_not_depend_on_blocks(covariance_type, monkeypatch):
+    X, y = load_iris(return_X_y=True)
+    model = network(covariance_type=covariance_type).fit(X, y)
+    monkeypatch.setattr(holes, "_BLOCK", 200)
+    for n_rows in (1, 2, 7, 150):
+        assert_agrees(model, with_holes(X)[:n_rows])
 
 
 # Targets --------------------------------------------------------------------------------
@@ -430,6 +499,10 @@ class Stranger:
     """A family without an export."""
 
 
+class DensityOnly:
+    """A family whose densities are exported, but not what it fills holes with."""
+
+
 def with_family(model, family):
     return replace(model, family=family)
 
@@ -440,6 +513,21 @@ def test_families_without_export_are_named():
     )
     model.model_ = with_family(model.model_, Stranger())
     with pytest.raises(UnsupportedError, match="Stranger does not offer an export"):
+        to_onnx(model)
+
+
+def test_fills_that_have_no_export_are_named():
+    X, y = load_iris(return_X_y=True)
+    model = network().fit(X, y)
+
+    @component_densities.register(DensityOnly)
+    def _(family, parameters, graph, table):
+        return graph.op("MatMul", table.real(graph).values, np.zeros((4, 6)))
+
+    filler = with_family(model.network_.embedding.filler, DensityOnly())
+    embedding = replace(model.network_.embedding, filler=filler)
+    model.network_ = replace(model.network_, embedding=embedding)
+    with pytest.raises(UnsupportedError, match=r"DensityOnly .* features='posterior'"):
         to_onnx(model)
 
 

@@ -12,8 +12,10 @@ from hybridmix.data import Schema
 from hybridmix.models import Mixture
 from hybridmix.models.calibration import Calibration
 from hybridmix.models.committee import Committee
+from hybridmix.models.readout import MarginalReadout, Readout
 from hybridmix.onnx.densities import component_densities, densities_in_units
 from hybridmix.onnx.graph import Graph, Value
+from hybridmix.onnx.networks import class_scores
 from hybridmix.onnx.tables import TableInputs
 
 
@@ -25,7 +27,7 @@ class Classes(NamedTuple):
     offsets: tuple[int, ...]
     classes: np.ndarray
     calibration: Calibration
-    committee: Committee | None = None
+    voter: Committee | Readout | None = None
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -37,8 +39,8 @@ class Classes(NamedTuple):
         densities = densities_in_units(graph, table, self.mixture)
         log_joint = _log_joint(graph, densities, self.mixture.log_weights, self.offsets)
         scores = log_joint
-        if self.committee is not None:
-            scores = _votes(graph, table, self.committee)
+        if self.voter is not None:
+            scores = _scores(graph, table, self.voter)
         best = graph.op("ArgMax", scores, axis=1, keepdims=0)
         labels = _plain(self.classes)
         label = graph.op("Gather", graph.constant(labels), best)
@@ -68,14 +70,25 @@ def _log_joint(
     return graph.op("ReduceLogSumExp", terms, axes=[2], keepdims=0)
 
 
+def _scores(
+    graph: Graph, table: TableInputs, voter: Committee | Mixture | Readout
+) -> Value:
+    """Return what says which class is more probable, (n, C)."""
+    if isinstance(voter, Committee):
+        return _votes(graph, table, voter)
+    if isinstance(voter, Readout):
+        return class_scores(graph, table, voter)
+    densities = component_densities(voter.family, voter.components, graph, table)
+    return _log_joint(graph, densities, voter.log_weights, voter.offsets)
+
+
 def _votes(graph: Graph, table: TableInputs, committee: Committee) -> Value:
     """Return the logs of the class probabilities of a committee, (n, C)."""
     total: Value | None = None
     for member, share, calibration in committee.voters():
-        assert isinstance(member, Mixture), "networks are refused before"
-        densities = component_densities(member.family, member.components, graph, table)
-        joint = _log_joint(graph, densities, member.log_weights, member.offsets)
-        vote = _probabilities(graph, joint, committee.n_classes, calibration)
+        assert not isinstance(member, MarginalReadout), "fitted members are whole"
+        scores = _scores(graph, table, member)
+        vote = _probabilities(graph, scores, committee.n_classes, calibration)
         vote = graph.op("Mul", vote, share)
         total = vote if total is None else graph.op("Add", total, vote)
     return graph.op("Log", total)

@@ -10,9 +10,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from hybridmix.data import Schema
-from hybridmix.estimators.components import committee_of
+from hybridmix.estimators.components import voter_of
 from hybridmix.estimators.density import MixtureDensity
-from hybridmix.estimators.fitted_network import FittedNetwork
 from hybridmix.estimators.joint import MixtureClassifier
 from hybridmix.estimators.predictions import MixtureForecaster
 from hybridmix.estimators.search import HybridMixtureClassifierCV
@@ -47,9 +46,9 @@ def to_onnx(model: Any, *, dtype: str = "float32") -> onnx.ModelProto:
 
     Parameters
     ----------
-    model : HybridMixtureClassifier, HybridMixtureClassifierCV, MixtureRegressor or \
-            MixtureDensity
-        A fitted estimator.
+    model : estimator
+        A fitted `HybridMixtureClassifier`, `HybridMixtureClassifierCV`,
+        `MixtureNetworkClassifier`, `MixtureRegressor` or `MixtureDensity`.
     dtype : {"float32", "float64"}, default="float32"
         Type of the numbers that go in and come out.
 
@@ -81,7 +80,8 @@ def to_onnx(model: Any, *, dtype: str = "float32") -> onnx.ModelProto:
 def _outcome_of(model: Any) -> Classes | Targets:
     raise TypeError(
         f"{type(model).__name__} cannot be exported to ONNX; HybridMixtureClassifier, "
-        "HybridMixtureClassifierCV, MixtureRegressor and MixtureDensity can."
+        "HybridMixtureClassifierCV, MixtureNetworkClassifier, MixtureRegressor and "
+        "MixtureDensity can."
     )
 
 
@@ -96,15 +96,7 @@ def _(model: MixtureClassifier) -> Classes:
         mixture.offsets,
         model.classes_,
         calibration,
-        committee_of(model),
-    )
-
-
-@_outcome_of.register
-def _(model: FittedNetwork) -> Classes:
-    raise TypeError(
-        f"{type(model).__name__} cannot be exported to ONNX: its features need the "
-        "expected values of missing cells. HybridMixtureClassifier can be exported."
+        voter_of(model),
     )
 
 
