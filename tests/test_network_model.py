@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from helpers import families, make_dataset, make_mixture, make_rows
+from scipy.optimize import OptimizeResult
 
 from hybridmix._parallel import Workers
 from hybridmix.models.embedding import KINDS, Embedding, expected_cells
@@ -20,6 +21,8 @@ from hybridmix.objectives import (
 )
 from hybridmix.problem import Problem
 from hybridmix.solvers import LimitedMemoryBFGS
+from hybridmix.solvers.base import History
+from hybridmix.solvers.lbfgs import _Ascent
 
 N_CLASSES = 3
 OBJECTIVES = {
@@ -243,3 +246,17 @@ def test_an_absolute_penalty_gives_exact_zeros():
     assert np.abs(slopes[is_zero]).max() <= 4.0 * 1.01
     pull = output.l1 * np.sign(output.weights) + output.l2 * output.weights
     np.testing.assert_allclose(slopes[~is_zero], pull[~is_zero], atol=0.05)
+
+
+def test_an_iterate_may_come_twice():
+    """Where no step raises the value any more, L-BFGS-B goes back to the last iterate."""
+    network = make_network()
+    _, problem = make_network_problem(network, OBJECTIVES["hybrid"])
+    coordinates = network.coordinates(300.0)
+    history = History(problem, "L-BFGS", 5)
+    ascent = _Ascent(problem, coordinates, network, None, history)
+    vector = np.zeros(coordinates.size)
+    loss, _ = ascent.loss(vector)
+    for _ in range(2):
+        ascent.look(OptimizeResult(x=vector, fun=loss))
+    assert history.n_iter == 2

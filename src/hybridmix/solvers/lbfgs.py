@@ -167,7 +167,12 @@ class _Ascent:
     def look(self, intermediate_result: OptimizeResult) -> None:
         """Keep an iterate, and stop if the watch says so."""
         self._vector = intermediate_result.x.copy()
-        self.model, assessment = self._trials[float(intermediate_result.fun)]
+        found = self._trials.get(float(intermediate_result.fun))
+        if found is None:
+            # Where no step raises the value, L-BFGS-B goes back to an earlier iterate.
+            self._history.repeat()
+            return
+        self.model, assessment = found
         self.value = self._history.add(assessment, self.model)
         self._trials.clear()
         if self._watch is not None and self._watch(self.model):
