@@ -8,7 +8,7 @@ import numpy as np
 
 from hybridmix._typing import FloatArray
 from hybridmix.data import Schema
-from hybridmix.data.shapes import ColumnShape, gaussian_quadrature
+from hybridmix.data.shapes import LARGEST, ColumnShape, gaussian_quadrature
 from hybridmix.data.targets import TargetPlaces
 from hybridmix.models import Mixture
 from hybridmix.models.conditional import FLATTEST
@@ -135,11 +135,16 @@ def _unmapped(
 ) -> tuple[Value, Value]:
     """Return what `ColumnShape.moments` does, with means held among known values."""
     nodes, weights = gaussian_quadrature()
-    centre = inverted(shape.transform, graph, graph.op("Unsqueeze", means, [2]))
+
+    def inverse(mapped: Value) -> Value:
+        values = inverted(shape.transform, graph, mapped)
+        return graph.op("Clip", values, -LARGEST, LARGEST)
+
+    centre = inverse(graph.op("Unsqueeze", means, [2]))
     steps = graph.op("Mul", graph.op("Unsqueeze", deviations, [2]), nodes)
     mapped = graph.op("Add", graph.op("Unsqueeze", means, [2]), steps)
     # Differences to the centre keep their digits.
-    steps = graph.op("Sub", inverted(shape.transform, graph, mapped), centre)
+    steps = graph.op("Sub", inverse(mapped), centre)
     first, second = (
         graph.op("MatMul", part, weights[:, None])
         for part in (steps, graph.op("Mul", steps, steps))
