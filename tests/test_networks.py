@@ -309,14 +309,6 @@ def test_labels_are_needed():
         MixtureEmbedding(2, mixtures="classes").fit(IRIS)
 
 
-def test_networks_are_not_exported():
-    pytest.importorskip("onnx")
-    from hybridmix.onnx import to_onnx
-
-    with pytest.raises(TypeError, match="expected values of missing cells"):
-        to_onnx(network("stages").fit(IRIS, LABELS))
-
-
 @pytest.mark.parametrize("training", ["stages", "joint"])
 def test_an_interrupt_of_em_leaves_a_classifier(training, monkeypatch):
     from hybridmix.solvers.em import ExpectationMaximisation

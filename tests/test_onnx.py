@@ -8,18 +8,20 @@ import numpy as np
 import pandas as pd
 import pytest
 from helpers import plain_classifier
-from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 
 import hybridmix
 from hybridmix import (
     HybridMixtureClassifierCV,
     MixtureDensity,
     MixtureImputer,
+    MixtureNetworkClassifier,
     MixtureOutlierDetector,
+    MixtureRegressor,
 )
 from hybridmix.exceptions import UnsupportedError
 from hybridmix.families import DiagonalGaussian, Product
-from hybridmix.onnx import component_densities, densities, to_onnx
+from hybridmix.onnx import component_densities, holes, to_onnx
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -27,12 +29,12 @@ onnxruntime = pytest.importorskip("onnxruntime")
 COVARIANCE_TYPES = ["spherical", "diag", "tied", "full", "subspace"]
 
 
-def run(proto, **inputs):
+def run(proto, outputs=("label", "probabilities", "log_density"), **inputs):
     onnx.checker.check_model(proto, full_check=True)
     session = onnxruntime.InferenceSession(
         proto.SerializeToString(), providers=["CPUExecutionProvider"]
     )
-    return session.run(["label", "probabilities", "log_density"], inputs)
+    return session.run(outputs, inputs)
 
 
 def with_holes(X, share=0.3, seed=0):
@@ -86,7 +88,7 @@ def test_rows_do_not_depend_on_blocks(covariance_type, monkeypatch):
     model = MixtureDensity(
         2, covariance_type=covariance_type, random_state=0, covariance_prior=1.0
     ).fit(X)
-    monkeypatch.setattr(densities, "_BLOCK", 200)
+    monkeypatch.setattr(holes, "_BLOCK", 200)
     for n_rows in (1, 2, 7, 150):
         assert_agrees(model, X[:n_rows])
     assert_agrees(model, X[1:2])
@@ -239,6 +241,200 @@ def test_categories_that_have_no_type():
     to_onnx(model, dtype="float64")
 
 
+# Networks -------------------------------------------------------------------------------
+
+
+def network(training="stages", covariance_type="full", **options):
+    options = {"n_components": 2, "n_factors": 2, "n_steps": 3} | options
+    return MixtureNetworkClassifier(
+        training, covariance_type=covariance_type, random_state=0, **options
+    )
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+@pytest.mark.parametrize("training", ["stages", "joint"])
+def test_networks_agree(training, covariance_type):
+    X, y = load_wine(return_X_y=True)
+    model = network(training, covariance_type).fit(X, y)
+    for table in (X, with_holes(X)):
+        assert_agrees(model, table, "float64", 1e-9)
+        assert_agrees(model, table, "float32", 1e-5)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"features": ("posterior", "log_joint", "linear", "experts")},
+        {"features": "posterior"},
+        {"features": "linear", "mixtures": "pool", "embedding_temperature": 3.0},
+        {"features": ("posterior", "experts"), "mixtures": "linked"},
+        {"training": "alternating"},
+        {"calibrate": True},
+    ],
+    ids=str,
+)
+def test_features_of_networks(options):
+    X, y = load_iris(return_X_y=True)
+    assert_agrees(network(**options).fit(X, y), with_holes(X))
+
+
+@pytest.mark.parametrize("covariance_type", ["diag", "full"])
+def test_network_of_mixed_table(covariance_type):
+    frame, y = mixed_frame()
+    frame.loc[::3, "length"] = 0.0  # a spike
+    features = ("posterior", "log_joint", "linear")
+    model = network(covariance_type=covariance_type, features=features).fit(frame, y)
+    frame["is_new"] = frame["is_new"].astype("boolean")
+    for j, name in enumerate(frame):
+        frame.loc[frame.index[j :: 4 + j], name] = None
+    proto = to_onnx(model, dtype="float64")
+    _, probabilities, log_density = run(proto, **column_inputs(frame))
+    np.testing.assert_allclose(probabilities, model.predict_proba(frame), atol=1e-12)
+    np.testing.assert_allclose(log_density, model.score_samples(frame), rtol=1e-12)
+
+
+def test_committee_of_networks():
+    X, y = load_iris(return_X_y=True)
+    model = MixtureNetworkClassifier(random_state=0, n_steps=5).fit(X, y)
+    assert len(model.committee_.members) > 1
+    assert_agrees(model, with_holes(X))
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "subspace"])
+def test_filled_rows_do_not_depend_on_blocks(covariance_type, monkeypatch):
+    X, y = load_iris(return_X_y=True)
+    model = network(covariance_type=covariance_type).fit(X, y)
+    monkeypatch.setattr(holes, "_BLOCK", 200)
+    for n_rows in (1, 2, 7, 150):
+        assert_agrees(model, with_holes(X)[:n_rows])
+
+
+# Targets --------------------------------------------------------------------------------
+
+TARGET_OUTPUTS = ("mean", "deviation", "log_density")
+
+
+def regressor(covariance_type="full", n_components=3, **options):
+    options = {"tradeoff": 0.0, "covariance_prior": 1.0, "n_factors": 2} | options
+    return MixtureRegressor(
+        n_components, covariance_type=covariance_type, random_state=0, **options
+    )
+
+
+def assert_targets_agree(model, X, dtype="float64", tol=1e-10, inputs=None):
+    inputs = {"X": X.astype(dtype)} if inputs is None else inputs
+    X = X if isinstance(X, pd.DataFrame) else X.astype(dtype)
+    found = run(to_onnx(model, dtype=dtype), TARGET_OUTPUTS, **inputs)
+    mean, deviation = (
+        part.reshape(len(X), -1) for part in model.predict(X, return_std=True)
+    )
+    expected = (mean, deviation, model.score_samples(X))
+    for own, wanted in zip(found, expected, strict=True):
+        assert own.dtype == dtype
+        np.testing.assert_allclose(own, wanted, rtol=tol, atol=tol)
+
+
+def shaped_targets(X, seed=0):
+    """Targets of every shape: plain, skewed, positive, bounded, and with spikes."""
+    rng = np.random.default_rng(seed)
+    signal = X[:, 2] / X[:, 2].std() + rng.normal(size=len(X))
+    return {
+        "symmetric": signal,
+        "skewed": np.sinh(signal + 0.8),
+        "positive": np.exp(1.5 * signal),
+        "bounded": 1.0 / (1.0 + np.exp(-2.0 * signal)),
+        "often 0": np.where(signal < 0.0, 0.0, np.exp(signal)),
+    }
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+@pytest.mark.parametrize("n_targets", [1, 2])
+def test_regressors_agree(covariance_type, n_targets):
+    X, y = load_diabetes(return_X_y=True)
+    X, y = X[:200], y[:200]
+    targets = y if n_targets == 1 else np.column_stack([y, X[:, 0] ** 2])
+    model = regressor(covariance_type).fit(X, targets)
+    for table in (X, with_holes(X)):
+        assert_targets_agree(model, table, "float64", 1e-10)
+        assert_targets_agree(model, table, "float32", 1e-5)
+
+
+@pytest.mark.parametrize(
+    "word", ["symmetric", "skewed", "positive", "bounded", "often 0"]
+)
+def test_shapes_of_targets(word):
+    X = load_diabetes().data
+    y = shaped_targets(X)[word]
+    shapes = {"bounded": {0: "bounded"}}.get(word, "auto")
+    model = regressor("diag", target_shapes=shapes).fit(X, y)
+    assert word in str(model.target_schema_.shapes.get(0, "symmetric"))
+    assert_targets_agree(model, with_holes(X))
+
+
+def test_shapes_of_several_targets():
+    X = load_diabetes().data
+    targets = np.column_stack(list(shaped_targets(X).values()))
+    model = regressor().fit(X, targets)
+    assert_targets_agree(model, with_holes(X)[:100])
+
+
+def test_searched_regressor():
+    X, y = load_diabetes(return_X_y=True)
+    model = MixtureRegressor([1, 3], covariance_type="diag", random_state=0).fit(X, y)
+    assert len(model.predictive_.members) > 1
+    model.predictive_ = replace(model.predictive_, spread=0.8)
+    assert_targets_agree(model, with_holes(X))
+
+
+def test_regressor_of_mixed_table():
+    frame, group = mixed_frame()
+    y = np.random.default_rng(1).normal(size=len(group)) + 2.0 * group + frame["length"]
+    frame["mean"] = frame.pop("label")
+    model = regressor().fit(frame, y)
+    frame["is_new"] = frame["is_new"].astype("boolean")
+    for j, name in enumerate(frame):
+        frame.loc[frame.index[j :: 4 + j], name] = None
+    cells = column_inputs(frame.rename(columns={"mean": "label"}))
+    cells["mean_"] = cells.pop("label_")
+    assert_targets_agree(model, frame, inputs=cells)
+
+
+def test_regressor_of_categories_alone():
+    rng = np.random.default_rng(0)
+    X = rng.choice(["a", "b", "c"], size=(200, 2))
+    y = (X == "a").sum(axis=1) + rng.normal(size=200)
+    model = regressor().fit(X, y)
+    cells = {f"x{j}": X[:, j : j + 1].astype(object) for j in range(2)}
+    mean, deviation, _ = run(to_onnx(model, dtype="float64"), TARGET_OUTPUTS, **cells)
+    expected = model.predict(X, return_std=True)
+    np.testing.assert_allclose(np.hstack([mean, deviation]), np.transpose(expected))
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+@pytest.mark.parametrize("far", [1e4, 1e12, 1e30])
+def test_targets_of_far_rows(covariance_type, far):
+    X, y = load_diabetes(return_X_y=True)
+    model = regressor(covariance_type, 1, target_shapes="plain").fit(X[:, :3], y)
+    rows = np.array([[far, 0, 0], [-far, np.nan, 0], [0, 0, 0]])
+    assert_targets_agree(model, rows, tol=1e-6)
+
+
+def test_targets_of_no_rows():
+    X, y = load_diabetes(return_X_y=True)
+    proto = to_onnx(regressor().fit(X, y))
+    mean, deviation, _ = run(proto, TARGET_OUTPUTS, X=np.empty((0, 10), dtype="float32"))
+    assert mean.shape == deviation.shape == (0, 1)
+
+
+def test_transforms_without_export_are_named():
+    X, y = load_diabetes(return_X_y=True)
+    model = regressor().fit(X, y)
+    shape = replace(model.target_schema_.shapes[0], transform=Stranger())
+    model.target_schema_ = replace(model.target_schema_, shapes={0: shape})
+    with pytest.raises(UnsupportedError, match=r"Stranger .* target_shapes='plain'"):
+        to_onnx(model)
+
+
 # The file -------------------------------------------------------------------------------
 
 
@@ -303,6 +499,10 @@ class Stranger:
     """A family without an export."""
 
 
+class DensityOnly:
+    """A family whose densities are exported, but not what it fills holes with."""
+
+
 def with_family(model, family):
     return replace(model, family=family)
 
@@ -313,6 +513,21 @@ def test_families_without_export_are_named():
     )
     model.model_ = with_family(model.model_, Stranger())
     with pytest.raises(UnsupportedError, match="Stranger does not offer an export"):
+        to_onnx(model)
+
+
+def test_fills_that_have_no_export_are_named():
+    X, y = load_iris(return_X_y=True)
+    model = network().fit(X, y)
+
+    @component_densities.register(DensityOnly)
+    def _(family, parameters, graph, table):
+        return graph.op("MatMul", table.real(graph).values, np.zeros((4, 6)))
+
+    filler = with_family(model.network_.embedding.filler, DensityOnly())
+    embedding = replace(model.network_.embedding, filler=filler)
+    model.network_ = replace(model.network_, embedding=embedding)
+    with pytest.raises(UnsupportedError, match=r"DensityOnly .* features='posterior'"):
         to_onnx(model)
 
 

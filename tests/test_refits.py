@@ -323,7 +323,7 @@ def test_failure_inside_training(kind, place, error, monkeypatch, tmp_path):
     ("kind", "options", "function"),
     [
         ("imputer", {}, "estimators.imputer.bootstrapped"),
-        ("classifier", {"calibrate": True}, "estimators.classifier.model_attributes"),
+        ("classifier", {"calibrate": True}, "estimators.classifier.class_attributes"),
         ("detector", {"threshold": "f1", "cv": 2}, "estimators.outlier._safe_indexing"),
         ("search", {}, "estimators.search.tabulated"),
         ("search", {}, "estimators.search.best_index"),

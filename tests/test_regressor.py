@@ -21,7 +21,7 @@ import hybridmix
 from hybridmix import MixtureRegressor
 from hybridmix._parallel import Workers
 from hybridmix.data import Dataset
-from hybridmix.data.shapes import ColumnShape
+from hybridmix.data.shapes import ColumnShape, Logarithm
 from hybridmix.data.targets import TargetPlaces
 from hybridmix.models.hiding import TargetModel
 from hybridmix.models.predictive import Forecast
@@ -703,3 +703,18 @@ def test_pictures(fitted, several):
     with pytest.raises(ValueError, match="7"):
         plots.DependenceDisplay.from_estimator(fitted, X, column=7)
     plt.close("all")
+
+
+def test_rows_that_are_very_far_away_have_finite_predictions():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    y = np.exp(X[:, 0] + 0.3 * rng.normal(size=200))
+    model = MixtureRegressor(
+        1, covariance_type="full", tradeoff=0.0, target_shapes="auto", random_state=0
+    ).fit(X, y)
+    assert isinstance(model.target_schema_.shapes[0].transform, Logarithm)
+    far = np.array([[1e4, 0.0], [-1e4, 0.0]])
+    means, deviations = model.predict(far, return_std=True)
+    assert np.isfinite(means).all()
+    assert np.isfinite(deviations).all()
+    assert means[0] > means[1]

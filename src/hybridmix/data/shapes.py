@@ -18,10 +18,18 @@ from hybridmix._typing import FloatArray, IntArray
 
 # Farther from its centre than this, in its own units, no value is told from another.
 _FARTHEST = 1e50
+# Values farther than this could not be squared and added up.
+LARGEST = 1e100
 # Of the quadrature for means of mapped columns.
 _N_NODES = 24
 # Spikes that are listed in words.
 _MOST_SHOWN = 4
+
+
+def gaussian_quadrature() -> tuple[FloatArray, FloatArray]:
+    """Return nodes and weights of the quadrature for means of mapped columns."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(_N_NODES)
+    return nodes, weights / weights.sum()
 
 
 class Transform(ABC):
@@ -287,16 +295,15 @@ class ColumnShape:
         """
         if self.transform is None:
             return means, deviations
-        nodes, weights = np.polynomial.hermite_e.hermegauss(_N_NODES)
         first, second = np.zeros_like(means), np.zeros_like(means)
-        centre = self.inverse(means)
-        with np.errstate(over="ignore", invalid="ignore"):
-            for node, weight in zip(nodes, weights / weights.sum(), strict=True):
-                # Differences to the centre keep their digits.
-                step = self.inverse(means + node * deviations) - centre
-                first += weight * step
-                second += weight * step**2
-            variances = np.maximum(second - first**2, 0.0)
+        centre = np.clip(self.inverse(means), -LARGEST, LARGEST)
+        for node, weight in zip(*gaussian_quadrature(), strict=True):
+            value = self.inverse(means + node * deviations)
+            # Differences to the centre keep their digits.
+            step = np.clip(value, -LARGEST, LARGEST) - centre
+            first += weight * step
+            second += weight * step**2
+        variances = np.maximum(second - first**2, 0.0)
         return centre + first, np.sqrt(variances)
 
     def allowed(self, values: FloatArray) -> FloatArray:

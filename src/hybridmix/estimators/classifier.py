@@ -8,7 +8,6 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from hybridmix._checks import check_splits, is_single
 from hybridmix._parallel import workers
 from hybridmix._registered import registered
 from hybridmix.data import Dataset, Schema
@@ -23,16 +22,20 @@ from hybridmix.estimators.components import committee_of
 from hybridmix.estimators.joint import MixtureClassifier
 from hybridmix.estimators.labelled import (
     LabelledRows,
+    check_label_options,
+    check_labels_given,
+    class_attributes,
+    components_by_class,
     given_parts,
     read_labelled,
     read_validation,
 )
-from hybridmix.estimators.options import MixtureEstimator, model_attributes, warn_of
+from hybridmix.estimators.options import MixtureEstimator, warn_of
 from hybridmix.models.mixture import Mixture
 from hybridmix.objectives import Objective
 from hybridmix.progress import printing
 from hybridmix.solvers import Solver
-from hybridmix.training.classes import Components, component_range
+from hybridmix.training.classes import Components
 from hybridmix.training.classifier import fit_classifier
 from hybridmix.training.committee import CommitteeOptions, fit_committee
 from hybridmix.training.covariances import covariance_type_of
@@ -273,11 +276,7 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
         self : HybridMixtureClassifier
         """
         self._check_options()
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is "
-                "None."
-            )
+        check_labels_given(self, y)
         rows = read_labelled(self, X, y, sample_weight)
         validation = read_validation(self, rows, X_val, y_val, sample_weight_val)
         options = self._options_for(rows.classes)
@@ -345,16 +344,8 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
     def _learned_attributes(self, fitted: Fitted, classes: np.ndarray) -> dict[str, Any]:
         """Return what training has learned, as it is published."""
         return {
-            **model_attributes(fitted),
             **self._derived_attributes(fitted.model, fitted.schema),
-            "classes_": classes,
-            "component_classes_": fitted.model.class_of,
-            "bic_": [dict(criteria) for criteria in fitted.bic],
-            "history_": dict(fitted.history),
-            "trace_": fitted.history.get("value", np.empty(0)),
-            "unlabelled_weight_": fitted.unlabelled_weight,
-            "temperature_": fitted.calibration.temperature,
-            "uniform_share_": fitted.calibration.uniform_share,
+            **class_attributes(fitted, fitted.model, classes),
         }
 
     # Options --------------------------------------------------------------------------
@@ -398,16 +389,7 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
                 "init is a committee of several models: give one of its members_, as in "
                 "init=model.members_[0]."
             )
-        if not is_single(self.unlabelled):
-            raise ValueError(
-                f"unlabelled={self.unlabelled!r} is not valid: it must be a single mark, "
-                "or None."
-            )
-        if self.cv is not None:
-            check_splits(self.cv)
-        wanted: Any = 1 if is_auto(self.n_components) else self.n_components
-        for one in wanted.values() if isinstance(wanted, Mapping) else [wanted]:
-            component_range(one)
+        check_label_options(self)
         given = self.class_prior
         self._options([], given if isinstance(given, str) else "empirical")
 
@@ -429,13 +411,8 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
 
     def _components_of(self, classes: np.ndarray) -> list[list[int]]:
         """Return the numbers of components to try for each class."""
-        wanted: Any = 1 if is_auto(self.n_components) else self.n_components
-        if not isinstance(wanted, Mapping):
-            return [component_range(wanted)] * len(classes)
-        missing = [label for label in classes.tolist() if label not in wanted]
-        if missing:
-            raise ValueError(f"n_components has no entry for the class {missing[0]!r}.")
-        return [component_range(wanted[label]) for label in classes.tolist()]
+        wanted = 1 if is_auto(self.n_components) else self.n_components
+        return components_by_class(wanted, classes)
 
 
 def _class_prior(given: Any) -> Any:

@@ -1,8 +1,8 @@
-"""Reading labelled rows: classes, weights, validation rows and folds."""
+"""Reading labelled rows: classes, weights, validation rows, folds; options by class."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from copy import copy
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_consistent_length
 
+from hybridmix._checks import check_splits, is_single
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import (
     UNLABELLED,
@@ -20,6 +21,11 @@ from hybridmix.data import (
     read_table,
 )
 from hybridmix.data.weights import read_weights
+from hybridmix.estimators.chosen import is_auto
+from hybridmix.estimators.options import model_attributes
+from hybridmix.models.mixture import Mixture
+from hybridmix.training.classes import component_range
+from hybridmix.training.record import Fitted
 from hybridmix.training.trials import Part
 
 if TYPE_CHECKING:
@@ -61,9 +67,80 @@ class LabelledRows(NamedTuple):
         return class_names(self.classes)
 
 
+def class_attributes(
+    fitted: Fitted, mixture: Mixture, classes: np.ndarray
+) -> dict[str, Any]:
+    """Return what a classifier publishes about its training.
+
+    Parameters
+    ----------
+    fitted : Fitted
+        The record of training.
+    mixture : Mixture
+        The density of the rows.
+    classes : ndarray of shape (C,)
+        The labels.
+    """
+    return {
+        **model_attributes(fitted),
+        "model_": mixture,
+        "classes_": classes,
+        "component_classes_": mixture.class_of,
+        "bic_": [dict(criteria) for criteria in fitted.bic],
+        "history_": dict(fitted.history),
+        "trace_": fitted.history.get("value", np.empty(0)),
+        "unlabelled_weight_": fitted.unlabelled_weight,
+        "temperature_": fitted.calibration.temperature,
+        "uniform_share_": fitted.calibration.uniform_share,
+    }
+
+
 def class_names(classes: np.ndarray) -> list[str]:
     """Return what to call classes in messages."""
     return [f"The class {label!r}" for label in classes.tolist()]
+
+
+def check_label_options(estimator: Any) -> None:
+    """Refuse a mark of unlabelled rows, folds or numbers of components of no use."""
+    if not is_single(estimator.unlabelled):
+        raise ValueError(
+            f"unlabelled={estimator.unlabelled!r} is not valid: it must be a single "
+            "mark, or None."
+        )
+    if estimator.cv is not None:
+        check_splits(estimator.cv)
+    wanted = estimator.n_components
+    if is_auto(wanted):
+        return
+    for one in wanted.values() if isinstance(wanted, Mapping) else [wanted]:
+        component_range(one, or_auto=True)
+
+
+def components_by_class(wanted: Any, classes: np.ndarray) -> list[list[int]]:
+    """Return the numbers of components to try for each class.
+
+    Parameters
+    ----------
+    wanted : int, iterable of int, or mapping of labels to these
+        What the user has given.
+    classes : ndarray of shape (C,)
+        The labels.
+    """
+    if not isinstance(wanted, Mapping):
+        return [component_range(wanted)] * len(classes)
+    missing = [label for label in classes.tolist() if label not in wanted]
+    if missing:
+        raise ValueError(f"n_components has no entry for the class {missing[0]!r}.")
+    return [component_range(wanted[label]) for label in classes.tolist()]
+
+
+def check_labels_given(estimator: Any, y: Any) -> None:
+    """Refuse to be trained without labels, in the words of scikit-learn."""
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is "
+            "None."
+        )
 
 
 def read_labelled(

@@ -8,18 +8,26 @@ from typing import Any, Self
 
 import numpy as np
 
-from hybridmix._checks import check_splits, check_word, is_single
+from hybridmix._checks import check_word
 from hybridmix._parallel import workers
 from hybridmix._registered import registered
 from hybridmix.data import Schema
 from hybridmix.estimators.chosen import USUAL_TRADEOFF, is_auto, search_attributes
 from hybridmix.estimators.fitted_network import FittedNetwork, layer_attributes
-from hybridmix.estimators.labelled import LabelledRows, given_parts, read_labelled
-from hybridmix.estimators.options import MixtureEstimator, model_attributes, warn_of
+from hybridmix.estimators.labelled import (
+    LabelledRows,
+    check_label_options,
+    check_labels_given,
+    class_attributes,
+    components_by_class,
+    given_parts,
+    read_labelled,
+)
+from hybridmix.estimators.options import MixtureEstimator, warn_of
 from hybridmix.models.mixture import Mixture
 from hybridmix.models.network import Network
 from hybridmix.progress import printing
-from hybridmix.training.classes import Components, component_range
+from hybridmix.training.classes import Components
 from hybridmix.training.classifier import fit_classifier
 from hybridmix.training.committee import CommitteeOptions, fit_committee
 from hybridmix.training.discriminative import Discrimination
@@ -215,11 +223,7 @@ class MixtureNetworkClassifier(FittedNetwork, MixtureEstimator):
         self : MixtureNetworkClassifier
         """
         self._check_options()
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is "
-                "None."
-            )
+        check_labels_given(self, y)
         rows = read_labelled(self, X, y, sample_weight)
         options = self._options_for(rows)
         automatic = self._automatic()
@@ -262,18 +266,9 @@ class MixtureNetworkClassifier(FittedNetwork, MixtureEstimator):
             layers = {"network_": model, **layer_attributes(model)}
             model = model.density
         return {
-            **model_attributes(fitted),
-            "model_": model,
             **layers,
             **self._derived_attributes(model, fitted.schema),
-            "classes_": classes,
-            "component_classes_": model.class_of,
-            "bic_": [dict(criteria) for criteria in fitted.bic],
-            "history_": dict(fitted.history),
-            "trace_": fitted.history.get("value", np.empty(0)),
-            "unlabelled_weight_": fitted.unlabelled_weight,
-            "temperature_": fitted.calibration.temperature,
-            "uniform_share_": fitted.calibration.uniform_share,
+            **class_attributes(fitted, model, classes),
         }
 
     def _derived_attributes(self, model: Mixture, schema: Schema) -> dict[str, Any]:
@@ -302,17 +297,8 @@ class MixtureNetworkClassifier(FittedNetwork, MixtureEstimator):
         self._check_init()
         if not isinstance(self.init, str):
             raise ValueError("init must be 'kmeans' or 'k-means++'.")
-        if not is_single(self.unlabelled):
-            raise ValueError(
-                f"unlabelled={self.unlabelled!r} is not valid: it must be a single mark, "
-                "or None."
-            )
-        if self.cv is not None:
-            check_splits(self.cv)
+        check_label_options(self)
         check_word("objective", self.objective, _OBJECTIVES)
-        wanted: Any = 1 if is_auto(self.n_components) else self.n_components
-        for one in wanted.values() if isinstance(wanted, Mapping) else [wanted]:
-            component_range(one, or_auto=True)
         self._options([], "full", "stages")
 
     def _options_for(self, rows: LabelledRows) -> ClassifierOptions:
@@ -358,16 +344,10 @@ class MixtureNetworkClassifier(FittedNetwork, MixtureEstimator):
     def _components_of(self, rows: LabelledRows) -> list[list[int]]:
         """Return the numbers of components to try for each class."""
         schema, classes = rows.table.schema, rows.classes
-        wanted: Any = self.n_components
-        if is_auto(wanted):
-            numbers = usual_numbers(rows.dataset, schema, len(classes))
-            return [[sum(map(max, numbers))]] if self.mixtures == "pool" else numbers
-        if not isinstance(wanted, Mapping):
-            return [component_range(wanted)] * len(classes)
-        missing = [label for label in classes.tolist() if label not in wanted]
-        if missing:
-            raise ValueError(f"n_components has no entry for the class {missing[0]!r}.")
-        return [component_range(wanted[label]) for label in classes.tolist()]
+        if not is_auto(self.n_components):
+            return components_by_class(self.n_components, classes)
+        numbers = usual_numbers(rows.dataset, schema, len(classes))
+        return [[sum(map(max, numbers))]] if self.mixtures == "pool" else numbers
 
     def _structure(self) -> Structure:
         kind = "full" if is_auto(self.covariance_type) else self.covariance_type

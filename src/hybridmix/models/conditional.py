@@ -13,7 +13,7 @@ from hybridmix.data.rows import Rows
 from hybridmix.models.mixture import Mixture
 
 # Curvatures below this are rounding; no conditional deviation of scaled rows is larger.
-_FLATTEST = 1e-8
+FLATTEST = 1e-8
 # Log densities beyond this are too large for differences of about one.
 _FAR = 1e9
 
@@ -87,7 +87,7 @@ def _by_evaluation(
         density, _ = model.family.evaluate(model.prepare(part), model.components)
         logs.append(density + model.log_weights[:, None])
     below, middle, above = logs
-    curvature = np.maximum(2.0 * middle - below - above, _FLATTEST)
+    curvature = np.maximum(2.0 * middle - below - above, FLATTEST)
     slope = 0.5 * (above - below)
     log_weights = middle + 0.5 * slope**2 / curvature - 0.5 * np.log(curvature)
     weights = np.exp(log_weights - log_weights.max(axis=0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce, singledispatch
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -21,13 +21,10 @@ from hybridmix.families.moments import DiagonalParameters, FullParameters
 from hybridmix.families.prior import LOG_2PI
 from hybridmix.families.product import ProductParameters
 from hybridmix.families.subspace import SubspaceParameters
+from hybridmix.models import Mixture
 from hybridmix.onnx.graph import Graph, Value
+from hybridmix.onnx.holes import by_holes, eliminated
 from hybridmix.onnx.tables import RealRows, TableInputs
-
-# The matrices of a block of rows with holes have about this many numbers: they stay in
-# the cache of a processor, and memory does not grow with the rows.
-_BLOCK = 1 << 18
-_TO_THE_END = np.iinfo(np.int64).max
 
 
 @singledispatch
@@ -93,7 +90,7 @@ def _(
     squares = graph.op("Mul", rows.values, rows.values)
     features = graph.op("Concat", squares, rows.values, rows.presence(graph), axis=1)
     densities = graph.op("MatMul", features, parameters.masked_natural.T)
-    return _in_units(graph, densities, rows, table.schema.scale)
+    return _in_units(graph, densities, rows, table.scale)
 
 
 @component_densities.register
@@ -101,8 +98,8 @@ def _(
     _family: FullGaussian, parameters: FullParameters, graph: Graph, table: TableInputs
 ) -> Value:
     rows = table.real(graph)
-    densities = _by_holes(graph, _FullDensities(parameters), rows)
-    return _in_units(graph, densities, rows, table.schema.scale)
+    densities = by_holes(graph, FullDensities(parameters), rows)
+    return _in_units(graph, densities, rows, table.scale)
 
 
 @component_densities.register
@@ -113,8 +110,15 @@ def _(
     table: TableInputs,
 ) -> Value:
     rows = table.real(graph)
-    densities = _by_holes(graph, _SubspaceDensities(parameters), rows)
-    return _in_units(graph, densities, rows, table.schema.scale)
+    densities = by_holes(graph, SubspaceDensities(parameters), rows)
+    return _in_units(graph, densities, rows, table.scale)
+
+
+def densities_in_units(graph: Graph, table: TableInputs, mixture: Mixture) -> Value:
+    """Return the log densities of components in the units of shaped columns, (n, J)."""
+    densities = component_densities(mixture.family, mixture.components, graph, table)
+    volume = table.log_volume(graph)
+    return densities if volume is None else graph.op("Sub", densities, volume)
 
 
 def _sum(graph: Graph, terms: list[Value]) -> Value:
@@ -128,156 +132,17 @@ def _in_units(graph: Graph, densities: Value, rows: RealRows, scale: FloatArray)
     return graph.op("Sub", densities, log_volume)
 
 
-# Rows with holes ------------------------------------------------------------------------
-
-
-class _CorrelatedDensities(Protocol):
-    """Densities that need matrices for every row with holes.
-
-    Attributes
-    ----------
-    n_components : int
-        J.
-    n_matrices : int
-        Matrices of a row: J, or 1 when all components share one.
-    size : int
-        Columns of a matrix.
-    """
-
-    n_components: int
-    n_matrices: int
-    size: int
-
-    def complete(self, graph: Graph, rows: RealRows) -> Value:
-        """Return the log densities of complete rows, (n, J)."""
-        ...
-
-    def holed(self, graph: Graph, rows: RealRows) -> Value:
-        """Return the log densities of any rows, (n, J)."""
-        ...
-
-
-def _by_holes(graph: Graph, densities: _CorrelatedDensities, rows: RealRows) -> Value:
-    """Treat rows with holes apart, so that complete rows do not pay for them."""
-    complete = densities.complete(graph, rows)
-    everywhere = graph.op("ReduceMin", rows.presence(graph), axes=[1], keepdims=0)
-    holed = graph.op("NonZero", graph.op("Equal", everywhere, 0.0))
-    index = graph.op("Squeeze", holed, [0])
-
-    branch = Graph(graph)
-    replaced = branch.op(
-        "ScatterND",
-        complete,
-        branch.op("Unsqueeze", index, [1]),
-        _by_blocks(branch, densities, rows, index),
-    )
-    branch.output(replaced, np.float64)
-    otherwise = Graph(graph)
-    otherwise.output(complete, np.float64)
-    return graph.op(
-        "If",
-        graph.op("Greater", graph.op("Size", index), 0),
-        then_branch=branch.proto("rows_with_holes"),
-        else_branch=otherwise.proto("no_holes"),
-    )
-
-
-def _by_blocks(
-    graph: Graph, densities: _CorrelatedDensities, rows: RealRows, index: Value
-) -> Value:
-    """Evaluate the rows of these numbers, (k, J), block by block to bound the memory."""
-    largest = max(1, _BLOCK // (densities.n_matrices * densities.size**2))
-    n_rows = graph.op("Size", index)
-    n_blocks = _quotient_up(graph, n_rows, largest)
-    block = _quotient_up(graph, n_rows, n_blocks)
-    # Blocks are of one size. The first row stands in where the last one is not full.
-    spare = graph.op("Sub", graph.op("Mul", n_blocks, block), n_rows)
-    padding = graph.op("Concat", [0], graph.op("Unsqueeze", spare, [0]), axis=0)
-    shape = [graph.op("Unsqueeze", side, [0]) for side in (n_blocks, block)]
-    blocks = graph.op(
-        "Reshape", graph.op("Pad", index, padding), graph.op("Concat", *shape, axis=0)
-    )
-
-    body = Graph(graph)
-    own = rows.take(body, body.input(np.int64))
-    body.output(
-        densities.holed(body, own), np.float64, shape=["block", densities.n_components]
-    )
-    stacked = graph.op("Scan", blocks, body=body.proto("block"), num_scan_inputs=1)
-    flat = graph.op("Reshape", stacked, [-1, densities.n_components])
-    return graph.op("Slice", flat, [0], graph.op("Unsqueeze", n_rows, [0]), [0])
-
-
-def _quotient_up(graph: Graph, number: Value, divisor: Value | int) -> Value:
-    """Return a quotient of positive whole numbers, rounded up."""
-    less_one = graph.op("Div", graph.op("Sub", number, 1), divisor)
-    return graph.op("Add", less_one, 1)
-
-
-def _eliminated(
-    graph: Graph, matrix: Value, border: Value, size: int
-) -> tuple[Value, Value]:
-    r"""Eliminate the columns of positive definite matrices, one after the other.
-
-    Rows are the last axis here, so that a step is one operation over all of them.
-
-    Parameters
-    ----------
-    graph : Graph
-        Where to.
-    matrix : Value of shape (G, size, size, n)
-        :math:`M`; G is J, or 1 when all components share one.
-    border : Value of shape (J, size, n)
-        :math:`r`.
-    size : int
-        Number of columns.
-
-    Returns
-    -------
-    log_determinant : Value of shape (n, G)
-        :math:`\log|M|`.
-    quadratic : Value of shape (n, J)
-        :math:`r^\top M^{-1} r`.
-    """
-    body = Graph(graph)
-    body.input(np.int64, shape=[])  # the number of the step
-    going = body.input(np.bool_, shape=[])
-    left, rest = body.input(np.float64), body.input(np.float64)
-    pivot = body.op("Slice", left, [0, 0], [1, 1], [1, 2])
-    row = body.op("Slice", left, [0, 1], [1, _TO_THE_END], [1, 2])
-    column = body.op("Slice", left, [1, 0], [_TO_THE_END, 1], [1, 2])
-    others = body.op("Slice", left, [1, 1], [_TO_THE_END] * 2, [1, 2])
-    first = body.op("Slice", rest, [0], [1], [1])
-    others_of_rest = body.op("Slice", rest, [1], [_TO_THE_END], [1])
-    share = body.op("Div", column, pivot)
-    explained = body.op("Mul", share, row)
-    explained_of_rest = body.op("Mul", body.op("Squeeze", share, [2]), first)
-    pivot = body.op("Squeeze", pivot, [1, 2])
-    first = body.op("Squeeze", first, [1])
-    body.output(going, np.bool_, shape=[])
-    body.output(body.op("Sub", others, explained), np.float64)
-    body.output(body.op("Sub", others_of_rest, explained_of_rest), np.float64)
-    body.output(body.op("Log", pivot), np.float64)
-    body.output(body.op("Div", body.op("Mul", first, first), pivot), np.float64)
-    _, _, *steps = graph.ops(
-        "Loop", 4, size, True, matrix, border, body=body.proto("elimination")
-    )
-    log_determinant, quadratic = (
-        graph.op("Transpose", graph.op("ReduceSum", step, [0], keepdims=0), perm=[1, 0])
-        for step in steps
-    )
-    return log_determinant, quadratic
-
-
-class _FullDensities:
+class FullDensities:
     """Gaussians with any covariance, one each or one for all."""
 
     def __init__(self, parameters: FullParameters) -> None:
         self._parameters = parameters
-        self.n_components = len(parameters.means)
+        self.width = len(parameters.means)
         self.n_matrices, self.size, _ = parameters.covariances.shape
+        self.matrix_size = parameters.covariances.size
 
     def complete(self, graph: Graph, rows: RealRows) -> Value:
+        """Return the log densities of complete rows, (n, J)."""
         whiteners, means = self._parameters.whiteners, self._parameters.means
         white = graph.op("MatMul", rows.values, whiteners.reshape(-1, self.size).T)
         white = graph.op("Reshape", white, [0, self.n_matrices, self.size])
@@ -288,6 +153,16 @@ class _FullDensities:
         return graph.op("Add", graph.op("Mul", squares, -0.5), constants)
 
     def holed(self, graph: Graph, rows: RealRows) -> Value:
+        """Return the log densities of any rows, (n, J)."""
+        matrix, error = self.system(graph, rows)
+        log_determinant, quadratic, _ = eliminated(graph, matrix, error, self.size)
+        log_2pi = np.full((self.size, 1), LOG_2PI)
+        log_volume = graph.op("MatMul", rows.presence(graph), log_2pi)
+        log_volume = graph.op("Add", log_volume, log_determinant)
+        return graph.op("Mul", graph.op("Add", quadratic, log_volume), -0.5)
+
+    def system(self, graph: Graph, rows: RealRows) -> tuple[Value, Value]:
+        """Return covariances (G, d, d, n) of what is observed, and errors (J, d, n)."""
         means, covariances = self._parameters.means, self._parameters.covariances
         values, observed = (graph.op("Transpose", part, perm=[1, 0]) for part in rows)
         both = graph.op(
@@ -300,15 +175,10 @@ class _FullDensities:
         identity = np.eye(self.size)[:, :, None]
         matrix = graph.op("Where", both, covariances[..., None], identity)
         error = graph.op("Sub", values, means[:, :, None])
-        error = graph.op("Where", observed, error, 0.0)
-        log_determinant, quadratic = _eliminated(graph, matrix, error, self.size)
-        log_2pi = np.full((self.size, 1), LOG_2PI)
-        log_volume = graph.op("MatMul", rows.presence(graph), log_2pi)
-        log_volume = graph.op("Add", log_volume, log_determinant)
-        return graph.op("Mul", graph.op("Add", quadratic, log_volume), -0.5)
+        return matrix, graph.op("Where", observed, error, 0.0)
 
 
-class _SubspaceDensities:
+class SubspaceDensities:
     r"""Gaussians in a subspace, by the latent variables of `LatentRegression`.
 
     With scores :math:`h` and the matrix :math:`G` of a row, and
@@ -321,15 +191,16 @@ class _SubspaceDensities:
 
     def __init__(self, parameters: SubspaceParameters) -> None:
         self._parameters = parameters
-        self.n_components, self.size = parameters.latent.means.shape
-        self.n_matrices = self.n_components
+        self.width, self.size = parameters.latent.means.shape
+        self.matrix_size = self.width * self.size**2
 
     def complete(self, graph: Graph, rows: RealRows) -> Value:
+        """Return the log densities of complete rows, (n, J)."""
         regression = self._parameters.regression
         scores, noise = self._projected(graph, rows)
         quadratic, shifts = regression.quadratic[:, :-1], regression.quadratic[:, -1]
         white = graph.op("Add", graph.op("MatMul", scores, quadratic.T), shifts)
-        white = graph.op("Reshape", white, [0, self.n_matrices, self.size])
+        white = graph.op("Reshape", white, [0, self.width, self.size])
         squares = graph.op("ReduceSumSquare", white, axes=[2], keepdims=0)
         linear, constants = regression.linear[:, :-1], regression.linear[:, -1]
         along = graph.op("Add", graph.op("MatMul", scores, linear.T), constants)
@@ -337,6 +208,14 @@ class _SubspaceDensities:
         return graph.op("Sub", total, graph.op("Mul", noise, 0.5))
 
     def holed(self, graph: Graph, rows: RealRows) -> Value:
+        """Return the log densities of any rows, (n, J)."""
+        matrix, error, others = self.system(graph, rows)
+        log_determinant, quadratic, _ = eliminated(graph, matrix, error, self.size)
+        total = graph.op("Sub", graph.op("Add", quadratic, others), log_determinant)
+        return graph.op("Mul", total, 0.5)
+
+    def system(self, graph: Graph, rows: RealRows) -> tuple[Value, Value, Value]:
+        """Return matrices M (J, q, q, n), errors (J, q, n), and other terms (n, J)."""
         latent, subspace = self._parameters.latent, self._parameters.subspace
         scores, noise = self._projected(graph, rows)
         scores = graph.op("Unsqueeze", scores, [1])
@@ -351,21 +230,14 @@ class _SubspaceDensities:
         # The matrices are symmetric, so that either side will do.
         pulls = graph.op("MatMul", latent.means, grams)
         grams = graph.op("Transpose", grams, perm=[1, 2, 0])
+        matrix = graph.op("Add", grams, latent.precisions[..., None])
         error = graph.op("Sub", scores, pulls)
-        log_determinant, quadratic = _eliminated(
-            graph,
-            graph.op("Add", grams, latent.precisions[..., None]),
-            graph.op("Transpose", error, perm=[1, 2, 0]),
-            self.size,
-        )
         twice = graph.op("Sub", graph.op("Mul", scores, 2.0), pulls)
         along = graph.op("Mul", twice, latent.means)
         along = graph.op("ReduceSum", along, [2], keepdims=0)
-        log_determinant = graph.op(
-            "Add", log_determinant, 2.0 * latent.half_log_determinants
-        )
-        total = graph.op("Sub", graph.op("Add", quadratic, along), log_determinant)
-        return graph.op("Mul", graph.op("Sub", total, noise), 0.5)
+        along = graph.op("Sub", along, 2.0 * latent.half_log_determinants)
+        others = graph.op("Sub", along, noise)
+        return matrix, graph.op("Transpose", error, perm=[1, 2, 0]), others
 
     def _projected(self, graph: Graph, rows: RealRows) -> tuple[Value, Value]:
         """Return scores (n, q), and twice the negative log density of noise (n, 1)."""

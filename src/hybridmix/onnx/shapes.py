@@ -14,6 +14,8 @@ from hybridmix.exceptions import UnsupportedError
 from hybridmix.onnx.graph import Graph, Value
 
 _FARTHEST = 1e50
+# Hyperbolic functions of larger angles are too large for what is done with them.
+_STEEPEST = 300.0
 
 
 class Mapped(NamedTuple):
@@ -66,6 +68,46 @@ def _(transform: Logit, graph: Graph, values: Value) -> Mapped:
     logit = graph.op("Add", graph.op("Sub", low, high), beyond)
     slope = graph.op("Neg", graph.op("Add", low, high))
     return Mapped(logit, graph.op("Sub", slope, np.log(width)))
+
+
+@singledispatch
+def inverted(transform: Any, *_: Any) -> Value:
+    """Return what a transform maps to these values of a graph, of any shape."""
+    raise UnsupportedError(transform, "an export to ONNX", "Use target_shapes='plain'.")
+
+
+@inverted.register
+def _(transform: SinhArcsinh, graph: Graph, values: Value) -> Value:
+    root = graph.op("Sqrt", graph.op("Add", graph.op("Mul", values, values), 1.0))
+    arsinh = graph.op("Log", graph.op("Add", graph.op("Abs", values), root))
+    arsinh = graph.op("Mul", graph.op("Sign", values), arsinh)
+    angle = graph.op("Div", graph.op("Add", arsinh, transform.skew), transform.tail)
+    angle = graph.op("Clip", angle, -_STEEPEST, _STEEPEST)
+    grown, shrunk = graph.op("Exp", angle), graph.op("Exp", graph.op("Neg", angle))
+    twice = graph.op("Sub", grown, shrunk)
+    scaled = graph.op("Mul", twice, 0.5 * transform.scale)
+    return graph.op("Add", scaled, transform.centre)
+
+
+@inverted.register
+def _(transform: Logarithm, graph: Graph, values: Value) -> Value:
+    start = np.log(transform.least)
+    below = graph.op("Min", graph.op("Sub", values, start), 0.0)
+    above = graph.op("Exp", graph.op("Max", values, start))
+    return graph.op("Add", above, graph.op("Mul", below, transform.least))
+
+
+@inverted.register
+def _(transform: Logit, graph: Graph, values: Value) -> Value:
+    margin, width = transform.margin, transform.high - transform.low
+    end = np.log1p(-margin) - np.log(margin)
+    inner = graph.op("Clip", values, -end, end)
+    beyond = graph.op("Sub", values, inner)
+    beyond = graph.op("Mul", beyond, margin * (1.0 - margin))
+    odds = graph.op("Exp", graph.op("Neg", inner))
+    share = graph.op("Div", 1.0, graph.op("Add", odds, 1.0))
+    share = graph.op("Add", share, beyond)
+    return graph.op("Add", graph.op("Mul", share, width), transform.low)
 
 
 def shaped(graph: Graph, raw: Value, shaping: Shaping, n_columns: int) -> Value:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from hybridmix._typing import FloatArray
 from hybridmix.data import Schema
 from hybridmix.data.columns import label_of
 from hybridmix.data.table import FARTHEST
 from hybridmix.onnx.graph import Graph, Value
 from hybridmix.onnx.shapes import hidden, log_volume, shaped, spike_indicators
-
-OUTPUTS = ("label", "probabilities", "log_density")
 
 
 class RealRows(NamedTuple):
@@ -55,16 +54,25 @@ class TableInputs:
         The table, if it is one input.
     single : dict of int to Value
         The columns in use, if each is an input of its own.
+    target : Value or None
+        A value (n, 1) of a target, which stands after the real columns; see `paired`.
     """
 
     schema: Schema
     number: np.dtype[Any]
     whole: Value | None
     single: dict[int, Value]
+    target: Value | None = None
 
     @classmethod
-    def declare(cls, graph: Graph, schema: Schema, number: np.dtype[Any]) -> TableInputs:
-        """Add the inputs for a table to a graph."""
+    def declare(
+        cls,
+        graph: Graph,
+        schema: Schema,
+        number: np.dtype[Any],
+        outputs: Sequence[str],
+    ) -> TableInputs:
+        """Add the inputs for a table to a graph that has outputs of these names."""
         texts = [j for j in schema.categorical if has_text(schema, j)]
         if not texts:
             whole = graph.input(number, "X", ["n", schema.n_columns])
@@ -72,8 +80,32 @@ class TableInputs:
         single = {}
         for j in sorted([*schema.real, *schema.categorical]):
             dtype = np.dtype(object) if j in texts else number
-            single[j] = graph.input(dtype, _input_name(schema, j), ["n", 1])
+            name = column_name(schema, j)
+            name = f"{name}_" if name in outputs else name
+            single[j] = graph.input(dtype, name, ["n", 1])
         return cls(schema, number, None, single)
+
+    @property
+    def scale(self) -> FloatArray:
+        """Scales of the real columns; 1 for a target."""
+        own = self.schema.scale
+        return own if self.target is None else np.append(own, 1.0)
+
+    def paired(self, graph: Graph, targets: Sequence[Value]) -> TableInputs:
+        """Repeat the rows for each of several values (n, 1) of a target, and append it.
+
+        The values are in the scale of the model.
+        """
+
+        def stacked(parts: Sequence[Value]) -> Value:
+            return graph.op("Concat", *parts, axis=0)
+
+        def repeated(part: Value) -> Value:
+            return stacked([part] * len(targets))
+
+        whole = None if self.whole is None else repeated(self.whole)
+        single = {j: repeated(column) for j, column in self.single.items()}
+        return replace(self, whole=whole, single=single, target=stacked(targets))
 
     def columns(self, graph: Graph, columns: Sequence[int]) -> Value:
         """Return some of the columns, (n, k)."""
@@ -85,6 +117,15 @@ class TableInputs:
 
     def real(self, graph: Graph) -> RealRows:
         """Return the real columns in the scale of the model."""
+        if self.target is None:
+            return self._columns(graph)
+        target = RealRows(self.target, graph.op("Equal", self.target, self.target))
+        if not self.schema.real:
+            return target
+        both = zip(self._columns(graph), target, strict=True)
+        return RealRows(*(graph.op("Concat", *parts, axis=1) for parts in both))
+
+    def _columns(self, graph: Graph) -> RealRows:
         raw, shaping, d = self._raw(graph), self.schema.shaping, len(self.schema.real)
         if shaping.spiked:
             observed = graph.op("Not", hidden(graph, raw, shaping, d))
@@ -154,11 +195,6 @@ class TableInputs:
 def column_name(schema: Schema, column: int) -> str:
     """Return the name of a column, or a name for it."""
     return f"x{column}" if schema.names is None else schema.names[column]
-
-
-def _input_name(schema: Schema, column: int) -> str:
-    name = column_name(schema, column)
-    return f"{name}_" if name in OUTPUTS else name
 
 
 def has_text(schema: Schema, column: int) -> bool:
