@@ -16,6 +16,7 @@ from hybridmix import (
     MixtureEmbedding,
     MixtureNetworkRegressor,
     load,
+    plots,
     report,
     save,
 )
@@ -329,3 +330,19 @@ def test_what_needs_distributions_refuses(tmp_path, capsys):
         capsys.readouterr()
         assert main(command) != 0
         assert "no predictive distribution" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("display", "options"),
+    [
+        (plots.PredictionIntervalsDisplay, {}),
+        (plots.QuantileCalibrationDisplay, {}),
+        (plots.DependenceDisplay, {"column": 0}),
+    ],
+)
+def test_pictures_of_distributions_name_what_has_one(display, options):
+    X, y = load_diabetes(return_X_y=True)
+    model = MixtureNetworkRegressor(2, covariance_type="diag", random_state=0)
+    model.fit(X[:100], y[:100])
+    with pytest.raises(TypeError, match="use a MixtureRegressor"):
+        display.from_estimator(model, X, y, **options)

@@ -18,6 +18,15 @@ _N_POINTS = 60
 _LEVELS, _GRID = tuple(np.linspace(0.05, 0.95, 19)), tuple(np.linspace(0.0, 1.0, 41))
 
 
+def check_has_distribution(estimator: Any) -> None:
+    """Refuse models that do not say how a target is distributed."""
+    if not hasattr(estimator, "predict_quantiles"):
+        raise TypeError(
+            f"A {type(estimator).__name__} has no predictive distribution to draw: use a "
+            "MixtureRegressor."
+        )
+
+
 def one_target(y: Any, target: int) -> FloatArray:
     """Return a target (n,), NaN where missing, of one or several."""
     values = np.asarray(y, dtype=np.float64)
@@ -85,6 +94,7 @@ class PredictionIntervalsDisplay:
         ax : matplotlib axes or None, default=None
             Where to draw; None for a new figure.
         """
+        check_has_distribution(estimator)
         true = one_target(y, target)
         predicted = one_target(estimator.predict(X), target)
         ends = np.asarray(estimator.predict_interval(X, coverage))
@@ -194,6 +204,7 @@ class QuantileCalibrationDisplay:
         ax : matplotlib axes or None, default=None
             Where to draw; None for a new figure.
         """
+        check_has_distribution(estimator)
         levels = np.asarray(levels, dtype=np.float64)
         true = one_target(y, target)
         found = np.asarray(estimator.predict_quantiles(X, levels))
@@ -296,6 +307,7 @@ class DependenceDisplay:
         ax : matplotlib axes or None, default=None
             Where to draw; None for a new figure.
         """
+        check_has_distribution(estimator)
         check_number("coverage", coverage, 1e-9, 1.0 - 1e-9)
         schema = estimator.schema_
         [position] = schema.positions([column])
