@@ -152,7 +152,7 @@ class Sample:
     transforms : bool
         Whether columns may be mapped if nobody asks for it.
     step : int
-        Every so many of the rows are enough, but for rare values.
+        Every step-th row is enough, except for rare values.
     """
 
     names: tuple[str, ...] | None
@@ -191,7 +191,7 @@ class Sample:
         )
 
     def cells(self, column: int, step: int = 1) -> Cells:
-        """Return the observed cells of a column, from every so many of the rows."""
+        """Return the observed cells of a column, from every step-th row."""
         values = self.values[column][::step]
         # Infinite values are refused later, with a message.
         observed = np.isfinite(values)

@@ -16,7 +16,7 @@ from hybridmix.training.run import ClassifierOptions
 # With more real columns than this, correlations are those of a subspace.
 _WIDE = 60
 # Every row with holes has a system of the size of the subspace for each component: there
-# are no more factors than this, and each should have so many labelled rows.
+# are no more factors than this, and each should have this many labelled rows.
 _FACTORS_WITH_HOLES, _FEWEST_FACTORS, _ROWS_PER_FACTOR = 24, 4, 8
 # With more labelled rows than this, such systems for several components take too long.
 _MANY_ROWS = 500
