@@ -1,0 +1,1 @@
+"""Log-partitions of models: linear, kernels, switches, families, trees."""

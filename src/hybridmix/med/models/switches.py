@@ -1,0 +1,121 @@
+r"""Switches: columns or kernels that a model may do without.
+
+A switch is a Bernoulli variable of prior probability :math:`\rho` in front of some
+weights. Integrated out, it turns the quadratic log-partition :math:`q` of these into
+
+.. math:: \log\big(1 - \rho + \rho\, e^{q}\big),
+
+whose derivative by :math:`q` is the posterior probability that they are included.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from hybridmix._typing import FloatArray
+from hybridmix.med.models.base import Tilted, TiltedModel
+from hybridmix.med.models.linear import outputs_of, statistics
+
+
+class Switched(NamedTuple):
+    """Posterior of a model with switches.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (C, p), or of shape (C, n) for kernels
+        Expected weight vectors; signed weights of the rows.
+    inclusion : ndarray of shape (p,), (C, p) or (M,)
+        Posterior probability of each switch.
+    """
+
+    weights: FloatArray
+    inclusion: FloatArray
+
+
+def switched(quadratic: FloatArray, rho: float) -> tuple[FloatArray, FloatArray]:
+    """Return ``log(1 - rho + rho exp(q))``, and its derivative, the inclusion."""
+    if rho >= 1.0:
+        return quadratic, np.ones_like(quadratic)
+    on, off = np.log(rho) + quadratic, np.log1p(-rho)
+    value = np.logaddexp(on, off)
+    return value, np.exp(on - value)
+
+
+class SwitchedColumns(TiltedModel):
+    r"""Linear outputs of columns that have a switch each.
+
+    .. math:: \log Z(w) = \sum_j \log\Big(1 - \rho + \rho
+              \exp \tfrac12 \sum_c v_{cj}^2 \Big), \qquad v_c = \sum_n w_{cn} x_n
+
+    A switch is shared by all outputs, classes or tasks, or each has its own.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array of shape (n, p)
+        Rows.
+    inclusion : float
+        :math:`\rho`, the prior probability that a column is included.
+    n_outputs : int
+        C.
+    shared : bool
+        Whether outputs share the switch of a column.
+    """
+
+    def __init__(
+        self,
+        X: FloatArray | sparse.csr_array,
+        inclusion: float,
+        n_outputs: int = 1,
+        shared: bool = True,
+    ) -> None:
+        self.X, self.inclusion, self.n_outputs, self.shared = (
+            X,
+            inclusion,
+            n_outputs,
+            shared,
+        )
+        self.n_rows = X.shape[0]
+
+    def tilted(self, weights: FloatArray) -> Tilted:
+        vectors = statistics(self.X, weights)
+        quadratic = 0.5 * vectors**2
+        if self.shared:
+            quadratic = quadratic.sum(axis=0)
+        value, inclusion = switched(quadratic, self.inclusion)
+        expected = vectors * inclusion
+        return Tilted(
+            float(value.sum()),
+            outputs_of(self.X, expected),
+            Switched(expected, inclusion),
+        )
+
+
+class SwitchedKernels(TiltedModel):
+    r"""Sums of functions of several kernels that have a switch each.
+
+    .. math:: \log Z(w) = \sum_m \log\Big(1 - \rho + \rho
+              \exp \tfrac12 \sum_c w_c^\top K_m w_c \Big)
+
+    Parameters
+    ----------
+    kernels : sequence of ndarray of shape (n, n), or of objects with ``@``
+        Of the training rows with each other.
+    inclusion : float
+        :math:`\rho`, the prior probability that a kernel is included.
+    n_outputs : int
+        C.
+    """
+
+    def __init__(self, kernels: Any, inclusion: float, n_outputs: int = 1) -> None:
+        self.kernels, self.inclusion, self.n_outputs = kernels, inclusion, n_outputs
+        self.n_rows = kernels[0].shape[0]
+
+    def tilted(self, weights: FloatArray) -> Tilted:
+        parts = np.stack([(kernel @ weights.T).T for kernel in self.kernels])
+        quadratic = 0.5 * np.sum(weights * parts, axis=(1, 2))
+        value, inclusion = switched(quadratic, self.inclusion)
+        outputs = np.tensordot(inclusion, parts, 1)
+        return Tilted(float(value.sum()), outputs, Switched(weights, inclusion))

@@ -1,0 +1,1 @@
+"""Maximise the dual, or minimise the primal, of maximum entropy discrimination."""
