@@ -3,7 +3,7 @@ r"""What training asks of a model: one constraint per row, rival or side of a ta
 A model has outputs (C, n): one discriminant function, one score per class or per task.
 A constraint asks a signed sum of them to exceed a margin. `Constraints` are the linear
 map from outputs to margins, and its adjoint, which turns multipliers (R,) into signed
-weights (C, n) of the rows: with these, a posterior adds up weighted sufficient statistics.
+weights (C, n) of the rows: with these, a posterior adds up sufficient statistics.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ multipliers stay below :math:`C` whatever the smoothness is, and :math:`\tau \to
 hinge of a support vector machine with box :math:`C`.
 
 A row of weight :math:`w` is :math:`w` rows that share one multiplier:
-:math:`w\, g(\lambda / w)` in the dual and :math:`w\, \ell(m)` in the primal. Callers apply
-the weights.
+:math:`w\, g(\lambda / w)` in the dual and :math:`w\, \ell(m)` in the primal. Callers
+apply the weights.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class ExponentialMargin(MarginPrior):
         lacking = margins < self.mean
         slack = np.where(lacking, self.mean - margins, 0.0)
         if tau == 0.0:
-            return LossTerms(C * slack, C * lacking, np.zeros_like(slack))
+            return LossTerms(C * slack, np.where(lacking, C, 0.0), np.zeros_like(slack))
         relative = C * slack / tau
         value = tau * (relative - np.log1p(relative))
         multipliers = C * relative / (1.0 + relative)
@@ -275,7 +275,7 @@ class TubeMargin(MarginPrior):
         lacking = margins < self.mean
         if tau == 0.0:
             slack = np.where(lacking, self.mean - margins, 0.0)
-            return LossTerms(C * slack, C * lacking, np.zeros_like(slack))
+            return LossTerms(C * slack, np.where(lacking, C, 0.0), np.zeros_like(slack))
         multipliers = np.zeros_like(margins)
         multipliers[lacking] = self._multipliers(margins[lacking])
         value, _, curvature = self.dual(multipliers)
