@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # Beyond this many standard deviations every density is zero to machine precision; the
 # limit keeps squares finite.
 FARTHEST = 1e50
-_PUBLISHED = ("n_features_in_", "feature_names_in_")
+PUBLISHED = ("n_features_in_", "feature_names_in_")
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def read_training_table(
     # An earlier fit must not be compared with.
     scratch.__dict__ = {k: v for k, v in vars(estimator).items() if not is_learned(k)}
     columns = _validated(scratch, X, reset=True)
-    attributes = {k: v for k, v in vars(scratch).items() if k in _PUBLISHED}
+    attributes = {k: v for k, v in vars(scratch).items() if k in PUBLISHED}
     return columns, attributes
 
 

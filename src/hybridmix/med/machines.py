@@ -1,0 +1,104 @@
+"""What training leaves for predictions: expected discriminant functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, Self
+
+import numpy as np
+from scipy import sparse
+
+from hybridmix._registered import registered
+from hybridmix._require import require, require_array, require_instance, require_rank
+from hybridmix._typing import FloatArray
+from hybridmix.med.kernels import Kernel, kernel_outputs
+from hybridmix.med.models.linear import outputs_of
+
+
+class Machine(Protocol):
+    """Expected outputs of rows under a posterior."""
+
+    def outputs(self, X: Any) -> FloatArray:
+        """Return the outputs (C, n) of rows (n, p)."""
+        ...
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless the parts fit together."""
+        ...
+
+
+@registered
+@dataclass(frozen=True)
+class LinearMachine:
+    """Linear discriminant functions.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (C, p)
+        Expected weights.
+    bias : ndarray of shape (C,)
+        Expected biases.
+    """
+
+    coef: FloatArray
+    bias: FloatArray
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless there is a bias for every weight vector."""
+        require_rank("coef", self.coef, 2)
+        require_array("coef", self.coef, self.coef.shape)
+        require_array("bias", self.bias, (len(self.coef),))
+
+    def outputs(self, X: FloatArray | sparse.csr_array) -> FloatArray:
+        """Return the outputs (C, n) of rows (n, p)."""
+        return outputs_of(X, self.coef) + self.bias[:, None]
+
+    def shifted(self, centre: FloatArray) -> Self:
+        """Return the functions of rows of which a centre has not been subtracted."""
+        return replace(self, bias=self.bias - self.coef @ centre)
+
+
+@registered
+@dataclass(frozen=True)
+class KernelMachine:
+    """Sums of kernels around the rows that have a multiplier.
+
+    Attributes
+    ----------
+    kernels : tuple of Kernel
+        One, or several of which some are included.
+    inclusion : ndarray of shape (M,)
+        What each kernel counts.
+    support : ndarray of shape (S, p)
+        Rows of training.
+    weights : ndarray of shape (C, S)
+        Their signed weights.
+    bias : ndarray of shape (C,)
+        Expected biases.
+    """
+
+    kernels: tuple[Kernel, ...]
+    inclusion: FloatArray
+    support: FloatArray
+    weights: FloatArray
+    bias: FloatArray
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless all parts are of the same rows and outputs."""
+        for kernel in self.kernels:
+            require_instance("a kernel", kernel, Kernel)
+        require(len(self.kernels) > 0, "there is no kernel")
+        require_array("inclusion", self.inclusion, (len(self.kernels),))
+        require_rank("support", self.support, 2)
+        require_array("support", self.support, self.support.shape)
+        require_array("weights", self.weights, (len(self.bias), len(self.support)))
+        require_array("bias", self.bias, (len(self.bias),))
+
+    def outputs(self, X: FloatArray) -> FloatArray:
+        """Return the outputs (C, n) of rows (n, p)."""
+        total = np.repeat(self.bias[:, None], len(X), axis=1)
+        for kernel, share in zip(self.kernels, self.inclusion, strict=True):
+            if share > 0.0:
+                own = share * self.weights
+                total += kernel_outputs(kernel, X, self.support, own)
+        return total

@@ -1,0 +1,283 @@
+"""Training of linear and kernel machines: which solver, and what it leaves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+from scipy import sparse
+
+from hybridmix._typing import FloatArray
+from hybridmix.med.constraints import Constraints, SignedRows, TargetSides
+from hybridmix.med.dual import Dual
+from hybridmix.med.kernels import GivenMatrix, Gram, Kernel, KernelMatrix
+from hybridmix.med.machines import KernelMachine, LinearMachine, Machine
+from hybridmix.med.margins import MarginPrior
+from hybridmix.med.models.base import TiltedModel
+from hybridmix.med.models.linear import KernelModel, LinearModel
+from hybridmix.med.models.switches import Switched, SwitchedColumns, SwitchedKernels
+from hybridmix.med.solvers.ascent import Ascent, maximised
+from hybridmix.med.solvers.newton import newton
+from hybridmix.med.solvers.pairs import maximise_by_pairs
+
+Matrix: TypeAlias = "FloatArray | sparse.csr_array"
+
+# Steps of two multipliers at a time are much shorter than iterations of other solvers.
+_PAIRS_PER_ITERATION = 10_000
+SOLVERS = ("auto", "newton", "pairs", "ascent", "axes", "learned")
+
+
+@dataclass(frozen=True)
+class MachineOptions:
+    """How a machine is trained.
+
+    Attributes
+    ----------
+    prior : MarginPrior
+        Of the margins.
+    bias_variance : float
+        Of the biases a priori: infinite for flat ones, 0 for none.
+    inclusion : float
+        Prior probability of the switches of columns or kernels; 1 for no switches.
+    shared : bool
+        Whether outputs share the switches of columns.
+    kernels : tuple of Kernel
+        Empty for linear functions.
+    precomputed : bool
+        Whether tables are kernel matrices.
+    solver : str
+        One of `SOLVERS`.
+    tol : float
+        Largest relative gap between primal and dual.
+    max_iter : int
+        Largest number of iterations.
+    cache_size : float
+        Megabytes that rows of a kernel matrix may take.
+    seed : int
+        Of solvers that choose at random.
+    """
+
+    prior: MarginPrior
+    bias_variance: float
+    inclusion: float = 1.0
+    shared: bool = True
+    kernels: tuple[Kernel, ...] = ()
+    precomputed: bool = False
+    solver: str = "auto"
+    tol: float = 1e-4
+    max_iter: int = 1000
+    cache_size: float = 200.0
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class TrainedMachine:
+    """A machine, and how it came about.
+
+    Attributes
+    ----------
+    machine : Machine
+        For predictions.
+    multipliers : ndarray of shape (R,)
+        Of the constraints.
+    value : float
+        Of the dual.
+    gap : float
+        Primal minus dual.
+    divergence : float
+        Of the posterior from the prior, biases left out.
+    n_iter : int
+        Iterations of the solver.
+    converged, interrupted : bool
+        Whether the gap is below the tolerance; whether the user stopped it.
+    inclusion : ndarray or None
+        Posterior probabilities of the switches.
+    """
+
+    machine: Machine
+    multipliers: FloatArray
+    value: float
+    gap: float
+    divergence: float
+    n_iter: int
+    converged: bool
+    interrupted: bool
+    inclusion: FloatArray | None = None
+
+
+def train_machine(
+    X: Matrix, constraints: Constraints, options: MachineOptions
+) -> TrainedMachine:
+    """Train a machine by the solver that suits it, or by the one that was asked for.
+
+    Parameters
+    ----------
+    X : ndarray or csr_array of shape (n, p)
+        Rows, or their kernel matrix.
+    constraints : Constraints
+        What is asked of the outputs.
+    options : MachineOptions
+        The rest.
+    """
+    solver = _chosen_solver(constraints, options)
+    if options.kernels or options.precomputed:
+        return _train_kernels(X, constraints, options, solver)
+    flat = np.isinf(options.bias_variance)
+    if sparse.issparse(X) or not flat:
+        return _train_columns(X, constraints, options, solver)
+    # A flat bias makes up for any shift, and centred columns have a better condition.
+    centre = X.mean(axis=0)
+    trained = _train_columns(X - centre, constraints, options, solver)
+    return replace(trained, machine=trained.machine.shifted(centre))
+
+
+def _chosen_solver(constraints: Constraints, options: MachineOptions) -> str:
+    """Return the solver, or refuse one that does not suit the problem."""
+    flat = np.isinf(options.bias_variance)
+    is_kernel = bool(options.kernels) or options.precomputed
+    single = isinstance(constraints, SignedRows | TargetSides)
+    plain = options.inclusion == 1.0 and len(options.kernels) <= 1
+    suited = {
+        "newton": not is_kernel and plain,
+        "pairs": is_kernel and flat and single and plain,
+        "ascent": True,
+        "axes": is_kernel and not flat and single and plain,
+    }
+    suited["learned"] = suited["axes"]
+    if options.solver == "auto":
+        return next(name for name in SOLVERS[1:] if suited[name])
+    if not suited[options.solver]:
+        fitting = ", ".join(name for name in SOLVERS[1:] if suited[name])
+        raise ValueError(
+            f"solver={options.solver!r} does not suit this problem: it is for "
+            f"{_SUITED_TO[options.solver]}. Use solver='auto', or one of {fitting}."
+        )
+    return options.solver
+
+
+_SUITED_TO = {
+    "newton": "linear functions without switches",
+    "pairs": "a single kernel, a single output and a flat bias",
+    "axes": "a single kernel, a single output and a bias with a standard deviation",
+    "learned": "a single kernel, a single output and a bias with a standard deviation",
+}
+
+
+def _train_columns(
+    X: Matrix, constraints: Constraints, options: MachineOptions, solver: str
+) -> TrainedMachine:
+    """Train linear functions."""
+    if solver == "newton":
+        found = newton(
+            X,
+            constraints,
+            options.prior,
+            options.bias_variance,
+            tol=options.tol,
+            max_iter=options.max_iter,
+        )
+        return TrainedMachine(
+            LinearMachine(found.coef, found.bias),
+            found.multipliers,
+            found.value - found.gap,
+            found.gap,
+            0.5 * float(np.sum(found.coef**2)),
+            found.n_iter,
+            found.converged,
+            found.interrupted,
+        )
+    n_outputs = constraints.n_outputs
+    if options.inclusion == 1.0:
+        ascent = _ascended(LinearModel(X, n_outputs), constraints, options)
+        coef, inclusion = ascent.point.tilted.posterior, None
+    else:
+        model = SwitchedColumns(X, options.inclusion, n_outputs, options.shared)
+        ascent = _ascended(model, constraints, options)
+        coef, inclusion = ascent.point.tilted.posterior
+    return _of_ascent(ascent, LinearMachine(coef, ascent.point.bias), inclusion)
+
+
+def _train_kernels(
+    X: FloatArray, constraints: Constraints, options: MachineOptions, solver: str
+) -> TrainedMachine:
+    """Train sums of kernels."""
+    matrices: list[KernelMatrix] = [
+        Gram(kernel, X, options.cache_size / len(options.kernels))
+        for kernel in options.kernels
+    ] or [GivenMatrix(X)]
+    inclusion = np.ones(len(matrices))
+    if solver == "ascent":
+        model: TiltedModel
+        if options.inclusion == 1.0 and len(matrices) == 1:
+            model = KernelModel(matrices[0], constraints.n_outputs)
+        else:
+            model = SwitchedKernels(matrices, options.inclusion, constraints.n_outputs)
+        ascent = _ascended(model, constraints, options)
+        if isinstance(ascent.point.tilted.posterior, Switched):
+            inclusion = ascent.point.tilted.posterior.inclusion
+        weights = constraints.signed(ascent.point.multipliers)
+        machine = _kernel_machine(X, weights, ascent.point.bias, inclusion, options)
+        return _of_ascent(ascent, machine, inclusion)
+    found = maximise_by_pairs(
+        matrices[0],
+        constraints,
+        options.prior,
+        tol=options.tol,
+        max_iter=_PAIRS_PER_ITERATION * options.max_iter,
+    )
+    weights = constraints.signed(found.multipliers)
+    length = float(np.sum(weights * (matrices[0] @ weights.T).T))
+    return TrainedMachine(
+        _kernel_machine(X, weights, np.array([found.bias]), inclusion, options),
+        found.multipliers,
+        found.value,
+        found.gap,
+        0.5 * length,
+        found.n_iter,
+        found.converged,
+        found.interrupted,
+    )
+
+
+def _kernel_machine(
+    X: FloatArray,
+    weights: FloatArray,
+    bias: FloatArray,
+    inclusion: FloatArray,
+    options: MachineOptions,
+) -> Machine:
+    """Return what predicts: rows without a weight are not kept."""
+    if options.precomputed:
+        # Outputs are linear in the kernel values with the rows of training.
+        return LinearMachine(weights, bias)
+    used = np.flatnonzero(np.any(weights != 0.0, axis=0))
+    return KernelMachine(
+        options.kernels, inclusion, X[used], np.ascontiguousarray(weights[:, used]), bias
+    )
+
+
+def _ascended(
+    model: TiltedModel, constraints: Constraints, options: MachineOptions
+) -> Ascent:
+    mean = np.zeros(constraints.n_outputs)
+    dual = Dual(model, constraints, options.prior, options.bias_variance, mean)
+    return maximised(dual, tol=options.tol, max_iter=options.max_iter)
+
+
+def _of_ascent(
+    ascent: Ascent, machine: Machine, inclusion: FloatArray | None
+) -> TrainedMachine:
+    point = ascent.point
+    return TrainedMachine(
+        machine,
+        point.multipliers,
+        point.value,
+        point.gap,
+        # Of a tilted distribution from what was tilted.
+        divergence=float(point.multipliers @ point.expected) - point.tilted.log_partition,
+        n_iter=ascent.n_iter,
+        converged=ascent.converged,
+        interrupted=ascent.interrupted,
+        inclusion=inclusion,
+    )
