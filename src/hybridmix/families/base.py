@@ -274,7 +274,9 @@ class Family(ABC, Generic[P, S]):
     def conjugate(self) -> Conjugate:
         """Return the conjugate prior of the parameters of a component."""
         raise UnsupportedError(
-            self, "a conjugate prior", "Use full or diagonal covariances of each component."
+            self,
+            "a conjugate prior",
+            "Use full or diagonal covariances of each component.",
         )
 
     def coordinates(self, start: P, counts: FloatArray) -> Coordinates[P, S]:

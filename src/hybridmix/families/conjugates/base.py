@@ -117,9 +117,9 @@ def observed_cells(rows: Rows) -> BoolArray:
     return rows.observed
 
 
-def refuse_holes(owner: object, rows: Rows) -> None:
-    """Refuse rows that miss values, for priors that are conjugate to complete rows only."""
-    if rows.observed is not None or (rows.codes < 0).any():
+def refuse_holes(owner: object, found: bool | np.bool_) -> None:
+    """Refuse holes, on behalf of priors that are conjugate to complete rows only."""
+    if found:
         raise UnsupportedError(
             owner,
             "posteriors of rows with missing values",

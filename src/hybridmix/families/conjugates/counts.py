@@ -52,7 +52,7 @@ class Dirichlet(LinearConjugate):
         return np.concatenate([[0], np.cumsum(self.n_categories)])[:-1].astype(int)
 
     def prepare(self, rows: Rows) -> sparse.csr_array:
-        """Return which category (M, n) each cell has, of all columns one after the other."""
+        """Return whether rows have each category (M, n) of all columns."""
         column, row = np.nonzero(rows.codes != MISSING_CODE)
         category = rows.codes[column, row] + self.starts[column]
         shape = (self.n_hyperparameters, rows.n_rows)
@@ -145,7 +145,7 @@ class DirichletMultinomial(LinearConjugate):
         return np.zeros(self.n_columns + 1, dtype=int)
 
     def prepare(self, rows: Rows) -> FloatArray:
-        refuse_holes(self, rows)
+        refuse_holes(self, rows.observed is not None)
         _check_counts(rows)
         events = rows.real.sum(axis=0)
         coefficients = gammaln(events + 1.0) - gammaln(rows.real + 1.0).sum(axis=0)

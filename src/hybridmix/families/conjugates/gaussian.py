@@ -9,7 +9,7 @@ from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.special import gammaln, psi
 
 from hybridmix._registered import registered
-from hybridmix._require import require_number, require_positive, require_whole
+from hybridmix._require import require_positive, require_whole
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data.rows import Rows
 from hybridmix.families.conjugates.base import (
@@ -62,7 +62,7 @@ class NormalWishart(Conjugate):
         return np.zeros(2 + self.n_columns + self.n_columns**2, dtype=int)
 
     def prepare(self, rows: Rows) -> FloatArray:
-        refuse_holes(self, rows)
+        refuse_holes(self, rows.observed is not None)
         return rows.real
 
     def statistics(self, prepared: FloatArray, weights: FloatArray) -> FloatArray:
@@ -76,10 +76,15 @@ class NormalWishart(Conjugate):
         means = first / counts[:, None]
         outer = means[:, :, None] * means[:, None, :]
         covariances = second / counts[:, None, None] - outer + self.floor * np.eye(d)
-        # The least degrees of freedom that are enough for any count, spread like the rows.
+        # Degrees of freedom that are enough for any count, spread like the rows.
         freedom = counts + d
         second = counts[:, None, None] * outer + freedom[:, None, None] * covariances
-        parts = [counts[:, None], freedom[:, None], first, second.reshape(len(counts), -1)]
+        parts = [
+            counts[:, None],
+            freedom[:, None],
+            first,
+            second.reshape(len(counts), -1),
+        ]
         return np.hstack(parts)
 
     def evaluate(self, hyper: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -155,7 +160,7 @@ class NormalGamma(Conjugate):
         return np.tile(np.arange(self.n_columns), 4)
 
     def prepare(self, rows: Rows) -> FloatArray:
-        """Return ``[x; x^2; 1]``, or ``[x; x^2; m]`` with the mask when there are holes."""
+        """Return ``[x; x^2; 1]``, or ``[x; x^2; m]`` with the mask if there are holes."""
         count = np.ones((1, rows.n_rows)) if rows.observed is None else rows.observed
         return np.vstack([rows.real, rows.real**2, count])
 
@@ -231,7 +236,6 @@ class NormalMeans(LinearConjugate):
     def check_consistent(self) -> None:
         """Raise ValueError unless the options are numbers in their range."""
         require_whole("numbers of columns", [self.n_columns], 1)
-        require_number("variance", self.variance)
         require_positive("variance", self.variance)
 
     @property

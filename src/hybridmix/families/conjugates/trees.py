@@ -10,8 +10,7 @@ from scipy.special import gammaln, psi
 from hybridmix._registered import registered
 from hybridmix._require import require, require_instance, require_whole
 from hybridmix._typing import BoolArray, FloatArray, IntArray
-from hybridmix.data.rows import Rows
-from hybridmix.exceptions import UnsupportedError
+from hybridmix.data.rows import MISSING_CODE, Rows
 from hybridmix.families.conjugates.base import Conjugate, refuse_holes
 from hybridmix.families.conjugates.quadratic import quadratic_forms, second_moments
 
@@ -41,7 +40,8 @@ class DirichletTrees(Conjugate):
     with :math:`B(\alpha) = \sum_k \log \Gamma(\alpha_k) - \log \Gamma(\sum_k \alpha_k)`.
     The hyperparameters are the tables :math:`\alpha_{uv}` of all pairs of columns, as a
     symmetric matrix (M, M) over the categories of all columns, with :math:`\alpha_u` on
-    its diagonal. Rows have to be complete.
+    its diagonal. Categories have to be complete; real columns are for another prior, next
+    to this one.
 
     Parameters
     ----------
@@ -72,15 +72,8 @@ class DirichletTrees(Conjugate):
         return np.concatenate([[0], np.cumsum(self.n_categories)])[:-1].astype(int)
 
     def prepare(self, rows: Rows) -> FloatArray:
-        """Return which category (M, n) each cell has, of all columns one after the other."""
-        if len(rows.real):
-            raise UnsupportedError(
-                self,
-                "trees of real columns",
-                "Use KBinsDiscretizer before it, or independent columns "
-                '(model="independent").',
-            )
-        refuse_holes(self, rows)
+        """Return whether rows have each category (M, n) of all columns."""
+        refuse_holes(self, (rows.codes == MISSING_CODE).any())
         column = np.repeat(np.arange(len(self.n_categories)), self.n_categories)
         category = np.arange(len(column)) - self.starts[column]
         return (rows.codes[column] == category[:, None]).astype(float)
