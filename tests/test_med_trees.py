@@ -50,7 +50,7 @@ def categories(d, n_rows, n_categories=3, seed=0):
 def test_sums_against_enumeration(d, scale):
     logs = random_graphs(d, scale)
     trees = spanning_trees(d)
-    assert len(trees) == max(1, d ** (d - 2) if d > 1 else 1)
+    assert len(trees) == (d ** (d - 2) if d > 1 else 1)
     each = np.stack([sum((logs[:, i, j] for i, j in t), np.zeros(3)) for t in trees])
     values = np.logaddexp.reduce(each, axis=0)
     found, edges = sum_over_trees(logs)
@@ -115,7 +115,7 @@ def enumerated(rows, weights, n_categories, prior):
 @pytest.mark.parametrize("d", [1, 2, 4, 5])
 def test_log_partition_against_enumeration(d):
     generator = np.random.default_rng(1)
-    rows, weights = categories(d, 40), 0.2 * generator.normal(size=(2, 40))
+    rows, weights = categories(d, 40), 0.02 * generator.normal(size=(2, 40))
     members = np.eye(2)[:, np.arange(40) % 2]
     conjugate = DirichletTrees((3,) * d)
     prior = empirical_prior(conjugate, rows, members)
