@@ -77,6 +77,11 @@ class MarginPrior(ABC):
         """Bound of the multipliers; infinity where there is none."""
         return self.C
 
+    @property
+    @abstractmethod
+    def least(self) -> float:
+        """Margin from which on there is no loss: the mean of the prior."""
+
     @abstractmethod
     def dual(self, multipliers: FloatArray) -> DualTerms:
         """Return the terms of multipliers from 0 to below `upper`."""
@@ -107,6 +112,10 @@ class ExponentialMargin(MarginPrior):
     """
 
     mean: float = 1.0
+
+    @property
+    def least(self) -> float:
+        return self.mean
 
     def dual(self, multipliers: FloatArray) -> DualTerms:
         tau, room = self.smoothness, self.C - multipliers
@@ -146,6 +155,10 @@ class LaplaceMargin(MarginPrior):
     """
 
     mean: float = 1.0
+
+    @property
+    def least(self) -> float:
+        return self.mean
 
     def dual(self, multipliers: FloatArray) -> DualTerms:
         tau, C = self.smoothness, self.C
@@ -198,6 +211,10 @@ class GaussianMargin(MarginPrior):
     def upper(self) -> float:
         return np.inf
 
+    @property
+    def least(self) -> float:
+        return self.mean
+
     def dual(self, multipliers: FloatArray) -> DualTerms:
         variance = self.smoothness / self.C**2
         value = (self.mean - 0.5 * variance * multipliers) * multipliers
@@ -246,8 +263,7 @@ class TubeMargin(MarginPrior):
         require_number("epsilon", self.epsilon, 0.0)
 
     @property
-    def mean(self) -> float:
-        """Minus the error from which on a side has a loss."""
+    def least(self) -> float:
         if self.smoothness == 0.0:
             return -self.epsilon
         width, rest = self.epsilon, self.smoothness / self.C
@@ -272,9 +288,9 @@ class TubeMargin(MarginPrior):
 
     def loss(self, margins: FloatArray) -> LossTerms:
         tau, C = self.smoothness, self.C
-        lacking = margins < self.mean
+        lacking = margins < self.least
         if tau == 0.0:
-            slack = np.where(lacking, self.mean - margins, 0.0)
+            slack = np.where(lacking, self.least - margins, 0.0)
             return LossTerms(C * slack, np.where(lacking, C, 0.0), np.zeros_like(slack))
         multipliers = np.zeros_like(margins)
         multipliers[lacking] = self._multipliers(margins[lacking])

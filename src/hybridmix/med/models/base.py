@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hybridmix._typing import FloatArray
+from hybridmix.exceptions import UnsupportedError
 
 
 @dataclass(frozen=True)
@@ -41,10 +42,16 @@ class TiltedModel(ABC):
 
     n_outputs: int
     n_rows: int
+    # Number of rows of `factor`; None for models without one.
+    factor_size: int | None = None
 
     @abstractmethod
     def tilted(self, weights: FloatArray) -> Tilted:
         """Return the posterior of signed weights (C, n)."""
+
+    def factor(self, tilted: Tilted) -> FloatArray:
+        """Return a factor F (q, C, n) of the second derivatives, which are F'F."""
+        raise UnsupportedError(type(self).__name__, "a factor of its curvature")
 
 
 def improper(weights: FloatArray) -> Tilted:

@@ -77,7 +77,10 @@ class SwitchedColumns(TiltedModel):
             n_outputs,
             shared,
         )
-        self.n_rows = X.shape[0]
+        self.n_rows, n_columns = X.shape
+        if not sparse.issparse(X):
+            shared_once = n_outputs if n_outputs == 1 or not shared else n_outputs + 1
+            self.factor_size = n_columns * shared_once
 
     def tilted(self, weights: FloatArray) -> Tilted:
         vectors = statistics(self.X, weights)
@@ -91,6 +94,27 @@ class SwitchedColumns(TiltedModel):
             outputs_of(self.X, expected),
             Switched(expected, inclusion),
         )
+
+    def factor(self, tilted: Tilted) -> FloatArray:
+        """Return F (q, C, n): covariances of the weights, times the columns.
+
+        The weights of a column have the second derivatives ``s I + s (1 - s) v v'``, with
+        its inclusion s and its statistics v.
+        """
+        expected, inclusion = tilted.posterior
+        inclusion = np.broadcast_to(inclusion, expected.shape)
+        tiny = np.finfo(float).tiny
+        tilts = expected * np.sqrt((1.0 - inclusion) / np.maximum(inclusion, tiny))
+        alone = self.n_outputs == 1 or not self.shared
+        roots = np.sqrt(inclusion + tilts**2) if alone else np.sqrt(inclusion)
+        columns = np.asarray(self.X).T
+        own = np.zeros((self.n_outputs, len(columns), self.n_outputs, self.n_rows))
+        for c, root in enumerate(roots):
+            own[c, :, c] = root[:, None] * columns
+        factors = own.reshape(-1, self.n_outputs, self.n_rows)
+        if alone:
+            return factors
+        return np.concatenate([factors, tilts.T[:, :, None] * columns[:, None, :]])
 
 
 class SwitchedKernels(TiltedModel):

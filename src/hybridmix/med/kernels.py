@@ -1,0 +1,400 @@
+r"""Kernels, and kernel matrices that are computed as far as they are needed.
+
+A `Gram` is the kernel matrix of the training rows. It keeps the rows that solvers ask for
+within a bound of memory, in single precision where the kernel says that this is enough;
+sums of its rows are added to numbers in double precision.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.linalg.blas import daxpy, saxpy
+
+from hybridmix._registered import registered
+from hybridmix._require import require, require_number, require_positive
+from hybridmix._typing import FloatArray, IntArray
+
+# Blocks of a kernel matrix have about this many bytes, to stay in the processor's cache.
+_BLOCK_BYTES = 1 << 19
+# Squared distances are differences of squared lengths. In single precision, a kernel
+# value has an error of 1e-7 times the lengths; beyond this they are taken in double.
+_SAFE_LENGTH = 50.0
+
+# Fills an array (m, n) with the kernel values of m rows and n others.
+Fill = Callable[[FloatArray, Any], None]
+
+
+class Kernel(ABC):
+    """A covariance of functions: how similar two rows are.
+
+    Attributes
+    ----------
+    dtype : dtype
+        In which its values are kept.
+    """
+
+    dtype: ClassVar[Any] = np.float64
+
+    @abstractmethod
+    def against(self, X: FloatArray) -> Fill:
+        """Return a function of rows (m, p) and an array (m, n) for their values with X.
+
+        It does now what depends on `X` (n, p) alone.
+        """
+
+    @abstractmethod
+    def diagonal(self, X: FloatArray) -> FloatArray:
+        """Return the kernel values (n,) of rows with themselves."""
+
+    def between(self, A: FloatArray, B: FloatArray) -> FloatArray:
+        """Return the kernel values (m, n) of rows (m, p) and (n, p)."""
+        values = np.empty((len(A), len(B)), self.dtype)
+        self.against(B)(A, values)
+        return values
+
+
+@registered
+@dataclass(frozen=True)
+class LinearKernel(Kernel):
+    r"""Inner products: :math:`k(x, z) = x^\top z`."""
+
+    def against(self, X: FloatArray) -> Fill:
+        def fill(A: FloatArray, out: Any) -> None:
+            np.matmul(A, X.T, out=out)
+
+        return fill
+
+    def diagonal(self, X: FloatArray) -> FloatArray:
+        return np.einsum("ij,ij->i", X, X)
+
+
+@registered
+@dataclass(frozen=True)
+class PolynomialKernel(Kernel):
+    r"""Powers of inner products: :math:`k(x, z) = (\gamma x^\top z + c_0)^d`.
+
+    Parameters
+    ----------
+    degree : int
+        :math:`d`, at least 1.
+    gamma : float
+        Positive.
+    coef0 : float
+        :math:`c_0`, at least 0: the kernel would not be a covariance below it.
+    """
+
+    degree: int = 3
+    gamma: float = 1.0
+    coef0: float = 1.0
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless the options are numbers in their range."""
+        require(
+            type(self.degree) is int and self.degree >= 1,
+            "degree is not a whole number of at least 1",
+        )
+        require_positive("gamma", self.gamma)
+        require_number("coef0", self.coef0, 0.0)
+
+    def against(self, X: FloatArray) -> Fill:
+        scaled = self.gamma * X.T
+
+        def fill(A: FloatArray, out: Any) -> None:
+            np.matmul(A, scaled, out=out)
+            out += self.coef0
+            np.power(out, self.degree, out=out)
+
+        return fill
+
+    def diagonal(self, X: FloatArray) -> FloatArray:
+        lengths = np.einsum("ij,ij->i", X, X)
+        return (self.gamma * lengths + self.coef0) ** self.degree
+
+
+@registered
+@dataclass(frozen=True)
+class RBFKernel(Kernel):
+    r"""Gaussian bumps: :math:`k(x, z) = e^{-\gamma \lVert x - z \rVert^2}`.
+
+    Parameters
+    ----------
+    gamma : float
+        Positive.
+    """
+
+    gamma: float = 1.0
+
+    dtype: ClassVar[Any] = np.float32
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless the width is a positive number."""
+        require_positive("gamma", self.gamma)
+
+    def against(self, X: FloatArray) -> Fill:
+        # The exponent is one inner product of rows that have two columns more. Moving
+        # the origin to the mean keeps its terms small.
+        centre, scale = X.mean(axis=0), np.sqrt(2.0 * self.gamma)
+        others, halves = _scaled(X, centre, scale)
+        dtype = self.dtype if halves.max(initial=0.0) < _SAFE_LENGTH else np.float64
+        right = np.empty((X.shape[1] + 2, len(X)), dtype)
+        right[:-2], right[-2], right[-1] = others.T, -1.0, -halves
+
+        def fill(A: FloatArray, out: Any) -> None:
+            rows, own = _scaled(A, centre, scale)
+            left = np.empty((len(A), right.shape[0]), dtype)
+            left[:, :-2], left[:, -2], left[:, -1] = rows, own, 1.0
+            step = _block_rows(right.shape[1], right.itemsize)
+            for first in range(0, len(A), step):
+                part = slice(first, first + step)
+                if out.dtype == dtype:
+                    np.matmul(left[part], right, out=out[part])
+                else:
+                    out[part] = left[part] @ right
+                np.exp(out[part], out=out[part])
+
+        return fill
+
+    def diagonal(self, X: FloatArray) -> FloatArray:
+        return np.ones(len(X))
+
+
+@dataclass(frozen=True)
+class CallableKernel(Kernel):
+    """A function of two arrays of rows, (m, p) and (n, p), that returns values (m, n).
+
+    Model files cannot hold it.
+
+    Parameters
+    ----------
+    function : callable
+        The function.
+    """
+
+    function: Callable[[FloatArray, FloatArray], FloatArray]
+
+    def against(self, X: FloatArray) -> Fill:
+        def fill(A: FloatArray, out: Any) -> None:
+            values = np.asarray(self.function(A, X))
+            if values.shape != out.shape:
+                raise ValueError(
+                    f"The kernel function returned an array of shape {values.shape} for "
+                    f"{len(A)} rows and {len(X)} others; it should be {out.shape}."
+                )
+            out[...] = values
+
+        return fill
+
+    def diagonal(self, X: FloatArray) -> FloatArray:
+        step = 64
+        parts = [X[first : first + step] for first in range(0, len(X), step)]
+        return np.concatenate([self.between(rows, rows).diagonal() for rows in parts])
+
+
+def _scaled(
+    X: FloatArray, centre: FloatArray, scale: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return rows around a centre, scaled, and half of their squared lengths."""
+    rows = (X - centre) * scale
+    return rows, 0.5 * np.einsum("ij,ij->i", rows, rows)
+
+
+def _block_rows(width: int, itemsize: int) -> int:
+    return max(_BLOCK_BYTES // max(width * itemsize, 1), 1)
+
+
+class KernelMatrix(ABC):
+    """What solvers ask of the kernel matrix of the training rows.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        (n, n).
+    precision : float
+        Relative error of a value.
+    """
+
+    shape: tuple[int, int]
+    precision: float
+
+    @property
+    @abstractmethod
+    def diagonal(self) -> FloatArray:
+        """The values (n,) of rows with themselves."""
+
+    @abstractmethod
+    def rows(self, indices: IntArray) -> FloatArray:
+        """Return rows of the matrix, (m, n)."""
+
+    @abstractmethod
+    def block(self, indices: IntArray) -> FloatArray:
+        """Return the values (m, m) of some rows with each other, in double precision."""
+
+    @abstractmethod
+    def combined(self, indices: IntArray, weights: FloatArray) -> FloatArray:
+        """Return the sum (n,) of rows of the matrix by weights (m,)."""
+
+    def row(self, index: int) -> FloatArray:
+        """Return a row of the matrix, (n,)."""
+        return self.rows(np.array([index]))[0]
+
+    def __matmul__(self, weights: FloatArray) -> FloatArray:
+        """Return the product (n, C) with weights (n, C), by the rows that have any."""
+        columns = []
+        for own in weights.T:
+            used = np.flatnonzero(own)
+            columns.append(self.combined(used, own[used]))
+        return np.stack(columns, axis=1)
+
+
+class GivenMatrix(KernelMatrix):
+    """A kernel matrix that was computed before.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n, n)
+        The matrix.
+    """
+
+    precision = float(np.finfo(np.float64).eps)
+
+    def __init__(self, values: FloatArray) -> None:
+        self.values, self.shape = values, (len(values), len(values))
+
+    @property
+    def diagonal(self) -> FloatArray:
+        return self.values.diagonal()
+
+    def rows(self, indices: IntArray) -> FloatArray:
+        return self.values[indices]
+
+    def block(self, indices: IntArray) -> FloatArray:
+        return self.values[np.ix_(indices, indices)]
+
+    def combined(self, indices: IntArray, weights: FloatArray) -> FloatArray:
+        return weights @ self.values[indices]
+
+
+class Gram(KernelMatrix):
+    """A kernel matrix whose rows are computed when they are asked for, and then kept.
+
+    The rows that were asked for least recently make room for others. The whole matrix
+    is there only if it fits and every row was asked for.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+    X : ndarray of shape (n, p)
+        Training rows.
+    cache_size : float
+        Megabytes that the rows may take.
+    """
+
+    def __init__(self, kernel: Kernel, X: FloatArray, cache_size: float = 200.0) -> None:
+        n = len(X)
+        self.kernel, self.X, self.shape = kernel, X, (n, n)
+        self.precision = float(np.finfo(kernel.dtype).eps)
+        self._fill = kernel.against(X)
+        row_bytes = n * np.dtype(kernel.dtype).itemsize
+        n_kept = min(max(int(cache_size * 2**20 / row_bytes), 1), n)
+        self._kept = np.empty((n_kept, n), kernel.dtype)
+        self._place = np.full(n, -1)  # of each row among those kept
+        self._owner = np.full(n_kept, -1)  # and the inverse
+        self._asked = np.zeros(n_kept, dtype=np.int64)
+        self._time = 0
+        self._step = max(min(n_kept, _block_rows(n, row_bytes // n) * 16), 1)
+
+    @property
+    def diagonal(self) -> FloatArray:
+        return self.kernel.diagonal(self.X)
+
+    def rows(self, indices: IntArray) -> FloatArray:
+        found = np.empty((len(indices), self.shape[1]), self._kept.dtype)
+        for first in range(0, len(indices), self._step):
+            part = slice(first, first + self._step)
+            found[part] = self._kept[self._places(indices[part])]
+        return found
+
+    def block(self, indices: IntArray) -> FloatArray:
+        # Computing it costs no more than collecting it from rows that are kept, and does
+        # not ask for whole rows.
+        rows = self.X[indices]
+        values = self.kernel.between(rows, rows).astype(np.float64, copy=False)
+        values.flat[:: len(rows) + 1] = self.kernel.diagonal(rows)
+        return values
+
+    def combined(self, indices: IntArray, weights: FloatArray) -> FloatArray:
+        # Adding rows one by one is faster than collecting them for one product.
+        dtype = self._kept.dtype
+        add = saxpy if dtype == np.float32 else daxpy
+        total = np.zeros(self.shape[0])
+        for first in range(0, len(indices), self._step):
+            part = slice(first, first + self._step)
+            sums = np.zeros(self.shape[0], dtype)
+            places = self._places(indices[part])
+            for place, weight in zip(places.tolist(), weights[part], strict=True):
+                add(self._kept[place], sums, a=weight)
+            total += sums
+        return total
+
+    def _places(self, indices: IntArray) -> IntArray:
+        """Return where distinct rows are kept, at most `_step`, after computing them."""
+        self._time += 1
+        places = self._place[indices]
+        known = places >= 0
+        self._asked[places[known]] = self._time
+        missing = indices[~known]
+        if len(missing):
+            places[~known] = self._keep(missing)
+        return places
+
+    def _keep(self, missing: IntArray) -> IntArray:
+        """Compute rows in place of those that were asked for least recently."""
+        m = len(missing)
+        # Places that were never used have the time 0, and come first in order.
+        places = np.sort(np.argsort(self._asked, kind="stable")[:m])
+        former = self._owner[places]
+        self._place[former[former >= 0]] = -1
+        if places[-1] - places[0] == m - 1:
+            self._fill(self.X[missing], self._kept[places[0] : places[-1] + 1])
+        else:
+            values = np.empty((m, self.shape[1]), self._kept.dtype)
+            self._fill(self.X[missing], values)
+            self._kept[places] = values
+        self._place[missing], self._owner[places] = places, missing
+        self._asked[places] = self._time
+        return places
+
+
+def kernel_outputs(
+    kernel: Kernel, X: FloatArray, support: FloatArray, weights: FloatArray
+) -> FloatArray:
+    """Return the outputs (C, m) of new rows.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+    X : ndarray of shape (m, p)
+        New rows.
+    support : ndarray of shape (S, p)
+        Training rows that have a weight.
+    weights : ndarray of shape (C, S)
+        Their signed weights.
+    """
+    outputs = np.zeros((len(weights), len(X)))
+    if not len(support):
+        return outputs
+    fill, factors = kernel.against(support), weights.T.astype(kernel.dtype)
+    step = _block_rows(len(support), np.dtype(kernel.dtype).itemsize)
+    values = np.empty((min(step, len(X)), len(support)), kernel.dtype)
+    for first in range(0, len(X), step):
+        rows = X[first : first + step]
+        fill(rows, values[: len(rows)])
+        outputs[:, first : first + step] = (values[: len(rows)] @ factors).T
+    return outputs
