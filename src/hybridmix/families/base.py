@@ -23,6 +23,7 @@ from hybridmix._require import require, require_array, require_instance
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import Rows
 from hybridmix.exceptions import UnsupportedError
+from hybridmix.families.conjugates.base import Conjugate
 
 
 class Parameters:
@@ -269,6 +270,14 @@ class Family(ABC, Generic[P, S]):
     def proper(self, statistics: S) -> BoolArray:
         """Return for which components (J,) signed statistics are those of a density."""
         raise UnsupportedError(self, "a check of signed statistics", _NO_DAMPED_STEPS)
+
+    def conjugate(self) -> Conjugate:
+        """Return the conjugate prior of the parameters of a component."""
+        raise UnsupportedError(
+            self,
+            "a conjugate prior",
+            "Use full or diagonal covariances of each component.",
+        )
 
     def coordinates(self, start: P, counts: FloatArray) -> Coordinates[P, S]:
         """Return coordinates around a start, where components have these row counts."""

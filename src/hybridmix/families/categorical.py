@@ -18,6 +18,7 @@ from hybridmix._require import (
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import MISSING_CODE, Rows
 from hybridmix.families.base import Coordinates, Family, Parameters, Point, Statistics
+from hybridmix.families.conjugates import Dirichlet
 
 
 @registered
@@ -119,6 +120,9 @@ class Categorical(Family[CategoricalParameters, CategoricalStatistics]):
 
     def proper(self, statistics: CategoricalStatistics) -> BoolArray:
         return np.all(statistics.counts > 0.0, axis=1)
+
+    def conjugate(self) -> Dirichlet:
+        return Dirichlet(self.n_categories)
 
     def _totals(self, values: FloatArray) -> FloatArray:
         """Sum over the categories of each column, (J, f)."""

@@ -11,6 +11,7 @@ from hybridmix._require import require_instance, require_shape
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import Rows
 from hybridmix.families.base import Family
+from hybridmix.families.conjugates import Conjugate, NormalGamma
 from hybridmix.families.coordinates import DiagonalCoordinates
 from hybridmix.families.moments import DiagonalParameters, DiagonalStatistics
 from hybridmix.families.prior import LOG_2PI, VariancePrior
@@ -107,6 +108,15 @@ class DiagonalGaussian(Family[DiagonalParameters, DiagonalStatistics]):
     def zero_statistics(self, n_components: int) -> DiagonalStatistics:
         shape = (n_components, self.n_columns)
         return DiagonalStatistics(np.zeros(shape), np.zeros(shape), np.zeros(shape))
+
+    def offers(self, capability: str) -> bool:
+        lacks = self.spherical and capability == "conjugate"
+        return super().offers(capability) and not lacks
+
+    def conjugate(self) -> Conjugate:
+        if self.spherical:
+            return super().conjugate()
+        return NormalGamma(self.n_columns, self.prior.floor)
 
     def maximise(self, statistics: DiagonalStatistics) -> DiagonalParameters:
         counts = np.maximum(statistics.counts, 0.0)

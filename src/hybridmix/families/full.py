@@ -11,6 +11,7 @@ from hybridmix._require import require, require_instance, require_shape
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import Rows
 from hybridmix.families.base import PASSING, Family, Notes
+from hybridmix.families.conjugates import Conjugate, NormalWishart
 from hybridmix.families.coordinates import FullCoordinates
 from hybridmix.families.diagonal import DiagonalGaussian
 from hybridmix.families.groups import assemble
@@ -133,6 +134,15 @@ class FullGaussian(Family[FullParameters, FullStatistics]):
         if self.tied:
             return TiedStatistics.zero(n_components, self.n_columns, 1)
         return FullStatistics.zero(n_components, self.n_columns)
+
+    def offers(self, capability: str) -> bool:
+        lacks = self.tied and capability == "conjugate"
+        return super().offers(capability) and not lacks
+
+    def conjugate(self) -> Conjugate:
+        if self.tied:
+            return super().conjugate()
+        return NormalWishart(self.n_columns, self.prior.floor)
 
     def maximise(self, statistics: FullStatistics) -> FullParameters:
         counts = np.maximum(statistics.counts, 0.0)

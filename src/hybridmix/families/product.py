@@ -21,6 +21,7 @@ from hybridmix.families.base import (
     Prepared,
     Statistics,
 )
+from hybridmix.families.conjugates import Independent
 
 
 @registered
@@ -168,6 +169,9 @@ class Product(Family[ProductParameters, ProductStatistics]):
     def proper(self, statistics: ProductStatistics) -> BoolArray:
         pairs = zip(self.families, statistics.factors, strict=True)
         return reduce(np.logical_and, (f.proper(s) for f, s in pairs))
+
+    def conjugate(self) -> Independent:
+        return Independent(tuple(family.conjugate() for family in self.families))
 
     def start(self, rows: Rows, weights: FloatArray) -> ProductParameters:
         return ProductParameters(
