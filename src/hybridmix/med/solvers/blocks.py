@@ -1,0 +1,172 @@
+"""Pair steps within a block of constraints whose kernel matrix is at hand."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from hybridmix._typing import FloatArray
+from hybridmix.med.solvers.slopes import Slope
+
+# Rows closer than this, relative to the largest diagonal entry, count as this far apart.
+_SAME = 1e-7
+# Multipliers closer than this to a bound, relative to the other one, are at the bound.
+_AT_BOUND = 1e-12
+# A step along a smooth term leaves this part of the violation that is aimed at.
+_EXACT = 0.05
+_MOST_HALVINGS = 60
+
+
+class Box(NamedTuple):
+    """Multipliers of a block with their bounds, signs and weights, each (q,)."""
+
+    multipliers: FloatArray
+    upper: FloatArray
+    signs: FloatArray
+    weights: FloatArray
+
+
+class Variable:
+    """One multiplier and its term in the dual, in plain numbers."""
+
+    __slots__ = ("lam", "sign", "upper", "weight")
+
+    def __init__(self, lam: float, upper: float, sign: float, weight: float) -> None:
+        self.lam, self.upper, self.sign, self.weight = lam, upper, sign, weight
+
+    def pull(self, slope: Slope, signed_step: float) -> tuple[float, float]:
+        """Return signed slope and curvature after a step of the signed multiplier."""
+        value, bent = slope((self.lam + self.sign * signed_step) / self.weight)
+        return self.sign * value, bent / self.weight
+
+    def room(self, direction: float) -> tuple[float, float]:
+        """Return the ways to zero and to the upper bound; infinite if not that way."""
+        if self.sign * direction < 0.0:
+            return self.lam, math.inf
+        return math.inf, self.upper - self.lam
+
+    def move(self, signed_step: float, is_open: bool) -> None:
+        """Take a step; multipliers that come close to a bound are put there."""
+        lam = self.lam + self.sign * signed_step
+        if lam <= _AT_BOUND * min(self.upper, 1.0):
+            lam = 0.0
+        elif is_open:
+            lam = min(lam, math.nextafter(self.upper, 0.0))
+        elif lam >= self.upper * (1.0 - _AT_BOUND):
+            lam = self.upper
+        self.lam = lam
+
+
+def solve_block(
+    kernel: FloatArray,
+    derivatives: FloatArray,
+    box: Box,
+    slope: Slope | None,
+    aim: float,
+    max_steps: int,
+) -> tuple[FloatArray, int]:
+    """Take pair steps until the violation within a block is small.
+
+    Parameters
+    ----------
+    kernel : ndarray of shape (q, q)
+        Kernel values of the constraints' rows.
+    derivatives : ndarray of shape (q,)
+        By the signed multipliers.
+    box : Box
+        The multipliers.
+    slope : callable or None
+        Slope of the margin prior's term; None if it is constant.
+    aim : float
+        The violation to reach.
+    max_steps : int
+        Largest number of steps.
+
+    Returns
+    -------
+    multipliers : ndarray of shape (q,)
+        The new ones.
+    n_steps : int
+        How many steps were taken.
+    """
+    diagonal = kernel.diagonal()
+    apart = diagonal[:, None] - 2.0 * kernel
+    apart += diagonal
+    np.maximum(apart, _SAME * float(diagonal.max()), out=apart)
+    # The gain of a pair is half of violation^2 / apart. Its root keeps the sign.
+    steepness = 1.0 / np.sqrt(apart)
+    variables = [Variable(*own) for own in zip(*(part.tolist() for part in box), strict=True)]
+    # Derivatives where a variable may rise and fall, infinities elsewhere.
+    ends = np.stack([derivatives, derivatives])
+    rising, falling = ends
+    for place, variable in enumerate(variables):
+        _mark(ends, place, variable, derivatives[place])
+    buffer = np.empty(len(variables))
+    n_steps = 0
+    while n_steps < max_steps:
+        i = int(rising.argmax())
+        top = float(rising[i])
+        np.subtract(top, falling, out=buffer)
+        np.multiply(buffer, steepness[i], out=buffer)
+        j = int(buffer.argmax())
+        bottom = float(falling[j])
+        if not top - bottom > aim and not top - float(falling.min()) > aim:
+            break
+        first, second, distance = variables[i], variables[j], float(apart[i, j])
+        step, pulled = _pair_step(first, second, top - bottom, distance, slope, aim)
+        first.move(step, slope is not None)
+        second.move(-step, slope is not None)
+        np.subtract(kernel[i], kernel[j], out=buffer)
+        np.multiply(buffer, step, out=buffer)
+        np.subtract(ends, buffer, out=ends)
+        _mark(ends, i, first, top - float(buffer[i]) + pulled[0])
+        _mark(ends, j, second, bottom - float(buffer[j]) + pulled[1])
+        n_steps += 1
+    return np.array([variable.lam for variable in variables]), n_steps
+
+
+def _mark(ends: FloatArray, place: int, variable: Variable, derivative: float) -> None:
+    """Note the derivative of a variable where it may move, and infinity elsewhere."""
+    above, below = variable.lam > 0.0, variable.lam < variable.upper
+    rise, fall = (below, above) if variable.sign > 0.0 else (above, below)
+    ends[0, place] = derivative if rise else -math.inf
+    ends[1, place] = derivative if fall else math.inf
+
+
+def _pair_step(
+    first: Variable,
+    second: Variable,
+    violation: float,
+    distance: float,
+    slope: Slope | None,
+    aim: float,
+) -> tuple[float, tuple[float, float]]:
+    """Return how far the first rises and the second falls, and how their pulls change."""
+    to_zero, to_upper = map(min, first.room(1.0), second.room(-1.0))
+    longest = violation / distance
+    if slope is None:
+        return min(longest, to_zero, to_upper), (0.0, 0.0)
+    before, bent = zip(first.pull(slope, 0.0), second.pull(slope, 0.0), strict=True)
+
+    def rest(step: float) -> tuple[float, float, tuple[float, float]]:
+        (a, p), (b, q) = first.pull(slope, step), second.pull(slope, -step)
+        change = a - before[0], b - before[1]
+        return violation - distance * step + change[0] - change[1], distance + p + q, change
+
+    if to_zero < min(longest, to_upper):
+        left, _, change = rest(to_zero)
+        if left >= 0.0:
+            return to_zero, change
+    low, high = 0.0, min(longest, to_zero, to_upper)
+    step = violation / (distance + sum(bent))
+    for _ in range(_MOST_HALVINGS):
+        if not low < step < high:
+            step = 0.5 * (low + high)
+        left, curvature, change = rest(step)
+        if abs(left) <= _EXACT * aim:
+            break
+        low, high = (step, high) if left > 0.0 else (low, step)
+        step += left / curvature
+    return step, change

@@ -1,0 +1,218 @@
+r"""Pair updates: the dual of a kernel model with one output and a flat bias.
+
+A flat bias asks that :math:`\sum_r s_r \lambda_r = 0`, so that at least two multipliers
+move at a time (sequential minimal optimisation; Platt 1998). The first of a pair has the
+largest derivative of those that may rise, the second gains most with it by a quadratic
+model (Fan, Chen and Lin 2005).
+
+The pairs are taken from a block of constraints that violate the optimality conditions
+most. Within the block a step costs a few operations on short vectors; the outputs of all
+rows follow once per block, and only by the rows whose multipliers have changed. Rows
+outside of the block rest, as with shrinking.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hybridmix._typing import FloatArray, IntArray
+from hybridmix.med.constraints import Constraints
+from hybridmix.med.kernels import KernelMatrix
+from hybridmix.med.margins import MarginPrior
+from hybridmix.med.solvers.blocks import Box, solve_block
+from hybridmix.med.solvers.single_output import KernelSolution, SingleOutput
+from hybridmix.med.solvers.slopes import slope_of
+from hybridmix.progress import announce
+
+# Sizes of blocks, and the share of the rows that they are.
+_SMALLEST, _LARGEST, _SHARE = 256, 1024, 0.1
+# A block is solved until its violation is this part of that of all constraints.
+_INNER = 0.1
+# Steps within a block, per constraint of it.
+_STEPS = 10
+# Multipliers closer than this to a bound, relative to it, are at the bound.
+_AT_BOUND = 1e-12
+# Tolerances are tightened by this factor until the gap is met.
+_TIGHTER = 0.3
+_TIGHTEST = 1e-6
+
+
+def maximise_by_pairs(
+    gram: KernelMatrix,
+    constraints: Constraints,
+    prior: MarginPrior,
+    *,
+    tol: float = 1e-3,
+    max_iter: int = 10_000_000,
+    start: FloatArray | None = None,
+) -> KernelSolution:
+    """Maximise the dual of a kernel model with one output and a flat bias.
+
+    Parameters
+    ----------
+    gram : KernelMatrix
+        Kernel matrix of the training rows.
+    constraints : Constraints
+        Signed rows, or sides of targets.
+    prior : MarginPrior
+        Of the margins.
+    tol : float
+        Largest violation of the optimality conditions, as in LIBSVM, and largest
+        duality gap relative to the primal objective. Both are to be met.
+    max_iter : int
+        Largest number of pair steps.
+    start : ndarray of shape (R,), default=None
+        Multipliers to begin with; they need not be feasible.
+
+    Returns
+    -------
+    solution : KernelSolution
+    """
+    search = _Search(SingleOutput(gram, constraints, prior), start)
+    found, interrupted, aim = None, False, tol
+    try:
+        while search.n_steps < max_iter:
+            ends = search.ends()
+            if ends.violation > aim and search.improve(ends, aim, max_iter):
+                note = f"violation {ends.violation:.2g}"
+                announce("pairs", search.n_steps, max_iter, note)
+            elif not search.is_fresh:
+                search.refresh()
+            else:
+                found = search.found(converged=ends.violation <= tol)
+                if found.relative_gap <= tol or aim < _TIGHTEST * tol:
+                    break
+                aim *= _TIGHTER
+    except KeyboardInterrupt:
+        interrupted, found = True, None
+    if found is None:
+        found = search.found(converged=False)
+    met = found.converged and found.relative_gap <= tol
+    return replace(
+        found, n_iter=search.n_steps, converged=met, interrupted=interrupted
+    )
+
+
+@dataclass(frozen=True)
+class _Ends:
+    """Derivatives where signed multipliers may rise or fall, and infinities elsewhere."""
+
+    rising: FloatArray
+    falling: FloatArray
+
+    @property
+    def violation(self) -> float:
+        """By how much the optimality conditions are violated."""
+        return max(float(self.rising.max() - self.falling.min()), 0.0)
+
+    @property
+    def middle(self) -> float:
+        """What no derivative should cross: the bias."""
+        limits = np.array([self.rising.max(), self.falling.min()])
+        return float(np.mean(limits[np.isfinite(limits)]))
+
+    def block(self, kept: IntArray, size: int) -> IntArray:
+        """Return constraints that are kept, and then those that violate most."""
+        half = size // 2
+        risers, fallers = _largest(self.rising, half), _largest(-self.falling, half)
+        n = max(len(risers), len(fallers))
+        turns = np.full((n, 2), -1)
+        turns[: len(risers), 0], turns[: len(fallers), 1] = risers, fallers
+        order = np.concatenate([kept[:half], turns.ravel()])
+        order = order[order >= 0]
+        _, first = np.unique(order, return_index=True)
+        return order[np.sort(first)[:size]]
+
+
+def _largest(values: FloatArray, count: int) -> IntArray:
+    """Return where the largest finite values are, in falling order."""
+    places = np.arange(len(values))
+    if count < len(values):
+        places = np.argpartition(values, -count)[-count:]
+    places = places[np.isfinite(values[places])]
+    return places[np.argsort(-values[places], kind="stable")]
+
+
+class _Search:
+    """Multipliers, and the outputs that they make."""
+
+    def __init__(self, dual: SingleOutput, start: FloatArray | None) -> None:
+        self.dual, self.n_steps = dual, 0
+        self._slope = slope_of(dual.prior)
+        self.multipliers = feasible(dual, start)
+        self._size = int(np.clip(_SHARE * len(dual.rows), _SMALLEST, _LARGEST))
+        self._block: IntArray = np.empty(0, dtype=np.intp)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Compute outputs afresh, without the rounding of many updates."""
+        self.outputs = self.dual.outputs(self.multipliers)
+        self.pulls = self.dual.pulls(self.multipliers, slice(None))
+        self.is_fresh = True
+
+    def ends(self) -> _Ends:
+        derivatives = self.pulls - self.outputs[self.dual.rows]
+        rise, fall = self.dual.movable(self.multipliers)
+        return _Ends(
+            np.where(rise, derivatives, -np.inf), np.where(fall, derivatives, np.inf)
+        )
+
+    def improve(self, ends: _Ends, aim: float, max_iter: int) -> bool:
+        """Solve a block of constraints; return whether anything has changed."""
+        dual, multipliers = self.dual, self.multipliers
+        last = self._block
+        free = (multipliers[last] > 0.0) & (multipliers[last] < dual.upper[last])
+        block = ends.block(last[free], self._size)
+        found, n_steps = solve_block(
+            dual.gram.block(dual.rows[block]),
+            np.where(np.isfinite(ends.rising[block]), ends.rising[block], ends.falling[block]),
+            Box(multipliers[block], dual.upper[block], dual.signs[block], dual.weights[block]),
+            self._slope,
+            max(0.5 * aim, _INNER * ends.violation),
+            min(_STEPS * len(block), max_iter - self.n_steps),
+        )
+        changed = np.flatnonzero(found != multipliers[block])
+        moved = block[changed]
+        signed = dual.signs[moved] * (found[changed] - multipliers[moved])
+        step = dual.gram.combined(*_by_row(dual.rows[moved], signed))
+        # From here on nothing takes long: an interrupt hardly comes in between.
+        self._block, self.n_steps = block, self.n_steps + n_steps
+        self.multipliers[block] = found
+        self.outputs += step
+        self.pulls[moved] = dual.pulls(multipliers, moved)
+        self.is_fresh = False
+        return n_steps > 0
+
+    def found(self, converged: bool) -> KernelSolution:
+        """Return the multipliers with their bias, value and gap."""
+        ends = self.ends()
+        free = np.isfinite(ends.rising) & np.isfinite(ends.falling)
+        bias = float(np.mean(ends.rising[free])) if free.any() else ends.middle
+        return replace(
+            self.dual.solution(self.multipliers, self.outputs, bias), converged=converged
+        )
+
+
+def _by_row(rows: IntArray, signed: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Add up the weights of the two sides of a row."""
+    distinct, inverse = np.unique(rows, return_inverse=True)
+    return distinct, np.bincount(inverse, signed, len(distinct))
+
+
+def feasible(dual: SingleOutput, start: FloatArray | None) -> FloatArray:
+    """Return multipliers near the start that are within bounds and in balance."""
+    if start is None:
+        return np.zeros(len(dual.rows))
+    multipliers = np.clip(start, 0.0, _largest_multipliers(dual))
+    totals = [float(multipliers[dual.signs == sign].sum()) for sign in (1.0, -1.0)]
+    for sign, total in zip((1.0, -1.0), totals, strict=True):
+        if total > min(totals):
+            multipliers[dual.signs == sign] *= min(totals) / total
+    return multipliers
+
+
+def _largest_multipliers(dual: SingleOutput) -> FloatArray:
+    """Return the bounds, which a smooth prior does not allow to be reached."""
+    return dual.upper * (1.0 if dual.prior.smoothness == 0.0 else 1.0 - _AT_BOUND)
