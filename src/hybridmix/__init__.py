@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from hybridmix.estimators import (
         HybridMixtureClassifier,
         HybridMixtureClassifierCV,
+        MEDClassifier,
         MixtureDensity,
         MixtureEmbedding,
         MixtureImputer,
@@ -27,6 +28,7 @@ __version__ = "0.2.0.dev0"
 __all__ = [
     "HybridMixtureClassifier",
     "HybridMixtureClassifierCV",
+    "MEDClassifier",
     "MixtureDensity",
     "MixtureEmbedding",
     "MixtureImputer",

@@ -66,21 +66,19 @@ def _validated(
         ensure_all_finite=False,
     )
     if sparse.issparse(matrix):
-        matrix = sparse.csr_array(matrix)
+        matrix = sparse.csr_array(matrix)  # type: ignore[call-overload]
     _check_finite(matrix, getattr(estimator, "feature_names_in_", None), remedy)
     return matrix
 
 
-def _check_finite(
-    X: FloatArray | sparse.csr_array, names: Any, remedy: str
-) -> None:
+def _check_finite(X: FloatArray | sparse.csr_array, names: Any, remedy: str) -> None:
     """Refuse missing and infinite values, and say where the first one is."""
-    values = X.data if sparse.issparse(X) else X
+    values: FloatArray = X.data if isinstance(X, sparse.csr_array) else X
     # The sum is finite only if all are, and costs no array of the size of the table.
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(np.sum(values)) or np.isfinite(values).all():
             return
-    if sparse.issparse(X):
+    if isinstance(X, sparse.csr_array):
         held = X.tocoo()
         wrong = np.flatnonzero(~np.isfinite(held.data))[0]
         row, column, value = held.row[wrong], held.col[wrong], held.data[wrong]

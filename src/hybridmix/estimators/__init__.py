@@ -4,6 +4,7 @@ from hybridmix.estimators.classifier import HybridMixtureClassifier
 from hybridmix.estimators.density import MixtureDensity
 from hybridmix.estimators.embedding import MixtureEmbedding
 from hybridmix.estimators.imputer import MixtureImputer
+from hybridmix.estimators.med_classifier import MEDClassifier
 from hybridmix.estimators.network import MixtureNetworkClassifier
 from hybridmix.estimators.network_regressor import MixtureNetworkRegressor
 from hybridmix.estimators.outlier import MixtureOutlierDetector
@@ -13,6 +14,7 @@ from hybridmix.estimators.search import HybridMixtureClassifierCV
 __all__ = [
     "HybridMixtureClassifier",
     "HybridMixtureClassifierCV",
+    "MEDClassifier",
     "MixtureDensity",
     "MixtureEmbedding",
     "MixtureImputer",

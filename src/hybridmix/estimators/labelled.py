@@ -148,7 +148,7 @@ def read_labelled(
 ) -> LabelledRows:
     """Read a training table with its labels and weights."""
     classes, labels = encode_labels(y, estimator.unlabelled)
-    weights = _class_weighted(estimator.class_weight, classes, labels, sample_weight)
+    weights = class_weighted(estimator.class_weight, classes, labels, sample_weight)
     read = estimator._learn_table(X, weights, labels)
     dataset = Dataset.arrange(read.table, labels, read.weights)
     _check_classes(dataset, class_names(classes))
@@ -250,7 +250,7 @@ def _check_fold(part: Part, number: int, names: list[str]) -> None:
         raise ValueError(f"Fold {number} of cv holds out no row.")
 
 
-def _class_weighted(
+def class_weighted(
     class_weight: Any,
     classes: np.ndarray,
     labels: IntArray,

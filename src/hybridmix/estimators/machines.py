@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -40,13 +40,35 @@ KERNELS = ("linear", "rbf", "poly")
 FUNCTIONS = (*KERNELS, "precomputed")
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class MachineEstimator(BaseEstimator):
+class FittedMachine(BaseEstimator):
+    """Base of the estimators of maximum entropy discrimination. It has no options.
+
+    Attributes
+    ----------
+    machine_ : Machine
+        What predicts.
+    dual_gap_ : float
+        How far the dual may be from its maximum.
+    """
+
+    machine_: Any
+    dual_gap_: float
+
+    def _publish(self, attributes: dict[str, Any]) -> None:
+        """Replace everything that an earlier fit has learned, in one statement."""
+        kept = {k: v for k, v in vars(self).items() if not is_learned(k)}
+        self.__dict__ = {**kept, **attributes}
+
+
+@dataclass(eq=False, repr=False)
+class MachineEstimator(FittedMachine):
     """Base of the estimators that train discriminant functions by margins.
 
     The options are documented in `MEDClassifier`.
     """
 
+    model: Any = "linear"
+    _: KW_ONLY
     C: float = 1.0
     smoothness: float = 1.0
     bias: float | str = "flat"
@@ -61,8 +83,7 @@ class MachineEstimator(BaseEstimator):
     cache_size: float = 200.0
     verbose: int = 0
 
-    model: Any
-    machine_: Any
+    _models: ClassVar[tuple[str, ...]] = FUNCTIONS
     # What to do about missing values.
     _remedy: ClassVar[str] = (
         "Linear and kernel models need complete rows: fill the holes with a "
@@ -83,11 +104,6 @@ class MachineEstimator(BaseEstimator):
     def _accepts_sparse(self) -> bool:
         is_linear = isinstance(self.model, str) and self.model == "linear"
         return is_linear and self.kernels is None
-
-    def _publish(self, attributes: dict[str, Any]) -> None:
-        """Replace everything that an earlier fit has learned, in one statement."""
-        kept = {k: v for k, v in vars(self).items() if not is_learned(k)}
-        self.__dict__ = {**kept, **attributes}
 
     # Options --------------------------------------------------------------------------
 
@@ -110,8 +126,6 @@ class MachineEstimator(BaseEstimator):
         check_verbosity(self.verbose)
         self._check_kernels()
 
-    _models: ClassVar[tuple[str, ...]] = FUNCTIONS
-
     def _check_kernels(self) -> None:
         if self.kernels is None:
             return
@@ -120,8 +134,8 @@ class MachineEstimator(BaseEstimator):
         is_list = isinstance(self.kernels, Iterable) and not isinstance(self.kernels, str)
         if not is_list or not list(self.kernels):
             raise ValueError(
-                f"kernels={self.kernels!r} is not valid: it must be a list of kernels, or "
-                "None."
+                f"kernels={self.kernels!r} is not valid: it must be a list of kernels, "
+                "or None."
             )
         for kernel in self.kernels:
             self._kernel(kernel, 1.0)
@@ -181,16 +195,19 @@ class MachineEstimator(BaseEstimator):
         )
         if self._is_precomputed and matrix.shape[0] != matrix.shape[1]:
             raise ValueError(
-                "model='precomputed' needs the square kernel matrix of the training rows, "
-                f"but X has the shape {matrix.shape}."
+                "model='precomputed' needs the square kernel matrix of the training "
+                f"rows, but X has the shape {matrix.shape}."
             )
         return matrix, attributes
 
+    def _read(self, X: Any) -> Matrix:
+        """Read rows to predict."""
+        check_is_fitted(self, "machine_")
+        return read_matrix(self, X, self._accepts_sparse, self._remedy)
+
     def _outputs(self, X: Any) -> FloatArray:
         """Return the expected outputs (C, n) of rows."""
-        check_is_fitted(self, "machine_")
-        matrix = read_matrix(self, X, self._accepts_sparse, self._remedy)
-        return self.machine_.outputs(matrix)
+        return self.machine_.outputs(self._read(X))
 
     def check_consistent(self) -> None:
         """Raise ValueError unless a fit could have published all of it."""
@@ -224,8 +241,8 @@ def training_messages(trained: TrainedMachine, max_iter: int) -> tuple[str, ...]
         return (INTERRUPTED,)
     if not trained.converged:
         return (
-            f"The solver stopped with a gap of {trained.gap:.3g} between primal and dual, "
-            f"after {trained.n_iter} iterations. Raise max_iter={max_iter} or tol, scale "
-            "the columns, or lower C.",
+            f"The solver stopped with a gap of {trained.gap:.3g} between primal and "
+            f"dual, after {trained.n_iter} iterations. Raise max_iter={max_iter} or tol, "
+            "scale the columns, or lower C.",
         )
     return ()

@@ -11,7 +11,9 @@ from scipy import sparse
 from hybridmix._registered import registered
 from hybridmix._require import require, require_array, require_instance, require_rank
 from hybridmix._typing import FloatArray
+from hybridmix.data.rows import Rows
 from hybridmix.med.kernels import Kernel, kernel_outputs
+from hybridmix.med.models.families import ClassDensities
 from hybridmix.med.models.linear import outputs_of
 
 
@@ -102,3 +104,53 @@ class KernelMachine:
                 own = share * self.weights
                 total += kernel_outputs(kernel, X, self.support, own)
         return total
+
+
+@registered
+@dataclass(frozen=True)
+class DensityMachine:
+    """Log densities of the classes, and biases.
+
+    Attributes
+    ----------
+    densities : ClassDensities
+        Posterior over the densities of all classes.
+    bias : ndarray of shape (C,)
+        Expected biases: logarithms of class probabilities, up to a constant.
+    """
+
+    densities: ClassDensities
+    bias: FloatArray
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless every class has a bias."""
+        require_instance("densities", self.densities, ClassDensities)
+        require_array("bias", self.bias, (len(self.densities.hyper),))
+
+    def outputs(self, X: Rows) -> FloatArray:
+        """Return the outputs (C, n) of encoded rows."""
+        return self.densities.expected_log_densities(X) + self.bias[:, None]
+
+
+@registered
+@dataclass(frozen=True)
+class StackedMachine:
+    """Outputs that were trained apart: each class against the rest.
+
+    Attributes
+    ----------
+    parts : tuple of Machine
+        One for each class.
+    """
+
+    parts: tuple[LinearMachine | KernelMachine, ...]
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless all parts are machines of one output."""
+        for part in self.parts:
+            is_known = isinstance(part, LinearMachine | KernelMachine)
+            require(is_known and len(part.bias) == 1, "a part is not of one output")
+
+    def outputs(self, X: Any) -> FloatArray:
+        """Return the outputs (C, n) of rows (n, p)."""
+        return np.vstack([part.outputs(X) for part in self.parts])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -124,12 +124,12 @@ def train_machine(
     if options.kernels or options.precomputed:
         return _train_kernels(X, constraints, options, solver)
     flat = np.isinf(options.bias_variance)
-    if sparse.issparse(X) or not flat:
-        return _train_columns(X, constraints, options, solver)
     # A flat bias makes up for any shift, and centred columns have a better condition.
-    centre = X.mean(axis=0)
-    trained = _train_columns(X - centre, constraints, options, solver)
-    return replace(trained, machine=trained.machine.shifted(centre))
+    shift = flat and isinstance(X, np.ndarray)
+    centre = X.mean(axis=0) if shift else np.zeros(X.shape[1])
+    return _train_columns(
+        X - centre if shift else X, constraints, options, solver, centre
+    )
 
 
 def _chosen_solver(constraints: Constraints, options: MachineOptions) -> str:
@@ -165,9 +165,13 @@ _SUITED_TO = {
 
 
 def _train_columns(
-    X: Matrix, constraints: Constraints, options: MachineOptions, solver: str
+    X: Matrix,
+    constraints: Constraints,
+    options: MachineOptions,
+    solver: str,
+    centre: FloatArray,
 ) -> TrainedMachine:
-    """Train linear functions."""
+    """Train linear functions of rows of which a centre has been subtracted."""
     if solver == "newton":
         found = newton(
             X,
@@ -178,7 +182,7 @@ def _train_columns(
             max_iter=options.max_iter,
         )
         return TrainedMachine(
-            LinearMachine(found.coef, found.bias),
+            LinearMachine(found.coef, found.bias).shifted(centre),
             found.multipliers,
             found.value - found.gap,
             found.gap,
@@ -189,23 +193,21 @@ def _train_columns(
         )
     n_outputs = constraints.n_outputs
     if options.inclusion == 1.0:
-        ascent = _ascended(LinearModel(X, n_outputs), constraints, options)
+        ascent = ascended(LinearModel(X, n_outputs), constraints, options)
         coef, inclusion = ascent.point.tilted.posterior, None
     else:
         model = SwitchedColumns(X, options.inclusion, n_outputs, options.shared)
-        ascent = _ascended(model, constraints, options)
+        ascent = ascended(model, constraints, options)
         coef, inclusion = ascent.point.tilted.posterior
-    return _of_ascent(ascent, LinearMachine(coef, ascent.point.bias), inclusion)
+    machine = LinearMachine(coef, ascent.point.bias).shifted(centre)
+    return of_ascent(ascent, machine, inclusion)
 
 
 def _train_kernels(
-    X: FloatArray, constraints: Constraints, options: MachineOptions, solver: str
+    X: Any, constraints: Constraints, options: MachineOptions, solver: str
 ) -> TrainedMachine:
-    """Train sums of kernels."""
-    matrices: list[KernelMatrix] = [
-        Gram(kernel, X, options.cache_size / len(options.kernels))
-        for kernel in options.kernels
-    ] or [GivenMatrix(X)]
+    """Train sums of kernels of the rows of a dense array."""
+    matrices = _kernel_matrices(X, options, whole=solver == "ascent")
     inclusion = np.ones(len(matrices))
     if solver == "ascent":
         model: TiltedModel
@@ -213,12 +215,12 @@ def _train_kernels(
             model = KernelModel(matrices[0], constraints.n_outputs)
         else:
             model = SwitchedKernels(matrices, options.inclusion, constraints.n_outputs)
-        ascent = _ascended(model, constraints, options)
+        ascent = ascended(model, constraints, options)
         if isinstance(ascent.point.tilted.posterior, Switched):
             inclusion = ascent.point.tilted.posterior.inclusion
         weights = constraints.signed(ascent.point.multipliers)
         machine = _kernel_machine(X, weights, ascent.point.bias, inclusion, options)
-        return _of_ascent(ascent, machine, inclusion)
+        return of_ascent(ascent, machine, inclusion)
     found = maximise_by_pairs(
         matrices[0],
         constraints,
@@ -240,6 +242,32 @@ def _train_kernels(
     )
 
 
+def _kernel_matrices(
+    X: FloatArray, options: MachineOptions, whole: bool
+) -> list[KernelMatrix]:
+    """Return kernel matrices of the training rows.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p)
+        Rows, or their kernel matrix.
+    options : MachineOptions
+        Kernels, and how much memory they may take.
+    whole : bool
+        Whether all of a matrix will be asked for again and again, as products with it
+        are. It is then computed at once, if it fits.
+    """
+    if options.precomputed:
+        return [GivenMatrix(X)]
+    share = options.cache_size / len(options.kernels)
+    if whole and len(X) ** 2 * np.dtype(np.float64).itemsize <= share * 2**20:
+        return [
+            GivenMatrix(kernel.between(X, X).astype(np.float64, copy=False))
+            for kernel in options.kernels
+        ]
+    return [Gram(kernel, X, share) for kernel in options.kernels]
+
+
 def _kernel_machine(
     X: FloatArray,
     weights: FloatArray,
@@ -257,17 +285,19 @@ def _kernel_machine(
     )
 
 
-def _ascended(
+def ascended(
     model: TiltedModel, constraints: Constraints, options: MachineOptions
 ) -> Ascent:
+    """Maximise the dual of any model."""
     mean = np.zeros(constraints.n_outputs)
     dual = Dual(model, constraints, options.prior, options.bias_variance, mean)
     return maximised(dual, tol=options.tol, max_iter=options.max_iter)
 
 
-def _of_ascent(
+def of_ascent(
     ascent: Ascent, machine: Machine, inclusion: FloatArray | None
 ) -> TrainedMachine:
+    """Return a machine with what its ascent has reached."""
     point = ascent.point
     return TrainedMachine(
         machine,

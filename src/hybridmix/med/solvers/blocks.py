@@ -97,7 +97,9 @@ def solve_block(
     np.maximum(apart, _SAME * float(diagonal.max()), out=apart)
     # The gain of a pair is half of violation^2 / apart. Its root keeps the sign.
     steepness = 1.0 / np.sqrt(apart)
-    variables = [Variable(*own) for own in zip(*(part.tolist() for part in box), strict=True)]
+    variables = [
+        Variable(*own) for own in zip(*(part.tolist() for part in box), strict=True)
+    ]
     # Derivatives where a variable may rise and fall, infinities elsewhere.
     ends = np.stack([derivatives, derivatives])
     rising, falling = ends
@@ -153,7 +155,11 @@ def _pair_step(
     def rest(step: float) -> tuple[float, float, tuple[float, float]]:
         (a, p), (b, q) = first.pull(slope, step), second.pull(slope, -step)
         change = a - before[0], b - before[1]
-        return violation - distance * step + change[0] - change[1], distance + p + q, change
+        return (
+            violation - distance * step + change[0] - change[1],
+            distance + p + q,
+            change,
+        )
 
     if to_zero < min(longest, to_upper):
         left, _, change = rest(to_zero)

@@ -80,7 +80,9 @@ def certify(
     penalty = 0.5 * float(np.sum(coef**2))
     if 0.0 < variance < np.inf:
         penalty += 0.5 * float(bias @ bias) / variance
-        apart += 0.5 * float(np.sum((bias - variance * signed.sum(axis=1)) ** 2) / variance)
+        apart += 0.5 * float(
+            np.sum((bias - variance * signed.sum(axis=1)) ** 2) / variance
+        )
     return Certificate(multipliers, penalty + lost, smoothing + apart)
 
 

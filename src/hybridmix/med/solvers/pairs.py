@@ -90,9 +90,7 @@ def maximise_by_pairs(
     if found is None:
         found = search.found(converged=False)
     met = found.converged and found.relative_gap <= tol
-    return replace(
-        found, n_iter=search.n_steps, converged=met, interrupted=interrupted
-    )
+    return replace(found, n_iter=search.n_steps, converged=met, interrupted=interrupted)
 
 
 @dataclass(frozen=True)
@@ -167,8 +165,15 @@ class _Search:
         block = ends.block(last[free], self._size)
         found, n_steps = solve_block(
             dual.gram.block(dual.rows[block]),
-            np.where(np.isfinite(ends.rising[block]), ends.rising[block], ends.falling[block]),
-            Box(multipliers[block], dual.upper[block], dual.signs[block], dual.weights[block]),
+            np.where(
+                np.isfinite(ends.rising[block]), ends.rising[block], ends.falling[block]
+            ),
+            Box(
+                multipliers[block],
+                dual.upper[block],
+                dual.signs[block],
+                dual.weights[block],
+            ),
             self._slope,
             max(0.5 * aim, _INNER * ends.violation),
             min(_STEPS * len(block), max_iter - self.n_steps),

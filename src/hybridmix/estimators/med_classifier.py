@@ -1,0 +1,573 @@
+"""Classification by maximum entropy discrimination."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from hybridmix._checks import check_flag, check_number, check_seed, check_word, is_single
+from hybridmix._registered import registered
+from hybridmix._require import require
+from hybridmix._typing import FloatArray, IntArray
+from hybridmix.data import UNLABELLED, Rows, Schema, encode_labels
+from hybridmix.data.shape_options import PLAIN
+from hybridmix.data.table import read_table, read_training_table
+from hybridmix.data.weights import read_weights
+from hybridmix.estimators.labelled import check_labels_given, class_weighted
+from hybridmix.estimators.machines import (
+    FUNCTIONS,
+    MachineEstimator,
+    training_attributes,
+    training_messages,
+)
+from hybridmix.estimators.options import warn_of
+from hybridmix.families.conjugates import (
+    Conjugate,
+    Dirichlet,
+    DirichletMultinomial,
+    DirichletTrees,
+    GammaPoisson,
+    Independent,
+    NormalGamma,
+    NormalWishart,
+)
+from hybridmix.med.bounds import bounds_of
+from hybridmix.med.machines import DensityMachine, LinearMachine, StackedMachine
+from hybridmix.med.margins import (
+    ExponentialMargin,
+    GaussianMargin,
+    LaplaceMargin,
+    MarginPrior,
+)
+from hybridmix.models.calibration import Calibration
+from hybridmix.progress import printing
+from hybridmix.training.discrimination import (
+    PRIORS,
+    TRANSDUCTIONS,
+    Densities,
+    Functions,
+    LabelledRows,
+    Train,
+    calibrated,
+    log_scores,
+)
+from hybridmix.training.machines import TrainedMachine
+
+_TABLES = ("gaussian", "independent", "tree")
+_COUNTS = ("poisson", "multinomial")
+DENSITIES = (*_TABLES, *_COUNTS)
+_MARGIN_PRIORS: dict[str, Callable[[float, float, float], MarginPrior]] = {
+    "exponential": ExponentialMargin,
+    "laplace": LaplaceMargin,
+    "gaussian": GaussianMargin,
+}
+
+
+@registered
+@dataclass(eq=False, repr=False)
+class MEDClassifier(ClassifierMixin, MachineEstimator):
+    r"""Classify by a distribution over models that is trained by margins.
+
+    Of all distributions over models :math:`\Theta` (and over margins :math:`\gamma` of
+    the rows), maximum entropy discrimination takes the one that is closest to the prior
+    and classifies the training rows in expectation:
+
+    .. math:: \min_p\; \mathrm{KL}(p \,\|\, p_0) \quad \text{so that} \quad
+              E_p\big[ y_n f(x_n; \Theta) - \gamma_n \big] \ge 0.
+
+    A linear or kernel function with a normal prior makes it a support vector machine with
+    a smooth loss, which has LIBSVM's solution as a limit (``smoothness=0``). Switches of
+    columns (``inclusion``) rank features of wide tables. And the functions may be log
+    ratios of densities (``model="independent"`` and others), which then train generative
+    models by margins.
+
+    Parameters
+    ----------
+    model : str or callable, default="linear"
+        Discriminant functions: "linear"; with a kernel, "rbf", "poly", "precomputed" (X
+        is then the kernel matrix) or a function of two arrays of rows that returns their
+        kernel matrix. Or log densities of the classes: "gaussian" (full covariances;
+        complete real columns), "independent" (real and categorical columns with holes,
+        which are left out exactly), "tree" (complete categorical columns; a distribution
+        over all trees that connect them), "poisson" and "multinomial" (counts).
+    C : float, default=1.0
+        Largest multiplier of a row: the larger, the less a row may lack a margin.
+    margin : float, default=1.0
+        Mean :math:`l` of the margins a priori. Rows that have more do not matter.
+    smoothness : float, default=1.0
+        :math:`\tau`, how smooth the loss of a lacking margin is; 0 is the hinge of a
+        support vector machine.
+    margin_prior : {"exponential", "laplace", "gaussian"}, default="exponential"
+        Margins a priori: at most a level, around their mean with heavy tails, or normal,
+        which leads to the squared hinge and has no largest multiplier.
+    bias : "flat" or float, default="flat"
+        Standard deviation of the bias a priori; 0 for none.
+    inclusion : float, default=1.0
+        Prior probability that a column, or one of several kernels, is included. Below 1,
+        each has a switch, and `inclusion_` is its posterior probability.
+    kernels : sequence of {"linear", "rbf", "poly"}, callable or Kernel, default=None
+        Several kernels instead of one, whose functions are added; with ``inclusion``,
+        some of them are chosen.
+    gamma : float or "scale", default="scale"
+        Of "rbf" and "poly"; "scale" is one over the number of columns times the variance
+        of all cells.
+    degree, coef0 : int and float, default=3 and 1.0
+        Of "poly".
+    multi_class : {"joint", "one-vs-rest"}, default="joint"
+        More than two classes: one margin for each rival of the label, or one classifier
+        for each class. Densities are trained jointly.
+    prior : {"empirical", "flat"}, default="empirical"
+        Of the parameters of densities: like the rows of the class, or like the table.
+    prior_strength : float, default=1.0
+        How much each row counts in an empirical prior: the larger, the closer to the
+        likelihood of the classes.
+    transduction : {"gaussian", "mean_field"} or None, default=None
+        What unlabelled rows are for. Their labels may be normal a priori and be
+        integrated out, or be estimated in turn with the function. None leaves the rows
+        out.
+    label_precision : float, default=3.0
+        :math:`\kappa` of normal labels, one over their standard deviation.
+    unlabelled : object, default=-1
+        The mark of unlabelled rows in ``y``, besides None and NaN; None for no other
+        mark.
+    unlabelled_weight : float, default=0.1
+        What an unlabelled row counts, compared with a labelled one.
+    class_weight : "balanced", mapping or None, default=None
+        Weights of the classes, as in scikit-learn.
+    calibrate : bool, default=True
+        Fit the scale of the outputs to held-out rows, for `predict_proba`. It takes as
+        long as training on each of three folds.
+    categorical_features : sequence, default=None
+        Columns that are categorical whatever their type, for densities.
+    solver : str, default="auto"
+        "newton" for linear functions, "pairs" for kernels with a flat bias, "axes" and
+        "learned" for kernels with a bias that has a standard deviation, "ascent" for all.
+    tol : float, default=1e-4
+        Largest gap between primal and dual, relative to the objective.
+    max_iter : int, default=1000
+        Largest number of iterations.
+    cache_size : float, default=200.0
+        Megabytes that rows of a kernel matrix may take.
+    random_state : int, RandomState or None, default=None
+        For the folds of the calibration.
+    verbose : int, default=0
+        Print progress.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (C,)
+        The labels.
+    coef_ : ndarray of shape (1, p) or (C, p)
+        Expected weights of linear functions.
+    intercept_ : ndarray of shape (1,) or (C,)
+        Expected biases.
+    multipliers_ : ndarray of shape (n,) or (n, C)
+        Multipliers of the training rows: by rivals, 0 for the label itself, if classes
+        are joint, and by classes if they are apart.
+    support_ : ndarray of int
+        Rows that have a multiplier.
+    inclusion_ : ndarray of shape (p,), (C, p) or (M,)
+        Posterior probabilities of the switches. They rank well, but are not calibrated.
+    edge_probabilities_ : ndarray of shape (C, p, p)
+        Of ``model="tree"``: how probable it is that columns are connected.
+    bounds_ : Bounds
+        Bounds of the error on new rows, with their assumptions; for two classes.
+    dual_value_, dual_gap_ : float
+        Value of the dual, and how far it may be from its maximum.
+    machine_ : LinearMachine, KernelMachine, DensityMachine or StackedMachine
+        What predicts.
+    temperature_, uniform_share_ : float
+        Of the calibration.
+    n_iter_ : int
+        Iterations of the solver.
+    converged_, interrupted_ : bool
+        Whether the gap met the tolerance; whether the user stopped training.
+    schema_ : Schema
+        Types, categories and scales of the columns, for densities.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    See Also
+    --------
+    MEDFeatureSelector : Rank columns by their switches.
+    HybridMixtureClassifier : Mixtures that are trained to discriminate.
+
+    References
+    ----------
+    Jebara, T. (2004). Machine learning: discriminative and generative. Kluwer.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from hybridmix import MEDClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), MEDClassifier(random_state=0))
+    >>> bool(model.fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.95)
+    True
+    """
+
+    _: KW_ONLY
+    margin: float = 1.0
+    margin_prior: str = "exponential"
+    multi_class: str = "joint"
+    prior: str = "empirical"
+    prior_strength: float = 1.0
+    transduction: str | None = None
+    label_precision: float = 3.0
+    unlabelled: Any = -1
+    unlabelled_weight: float = 0.1
+    class_weight: Any = None
+    calibrate: bool = True
+    categorical_features: Sequence[int | str | bool] | None = None
+    random_state: Any = None
+
+    _models: ClassVar[tuple[str, ...]] = (*FUNCTIONS, *DENSITIES)
+    _remedy: ClassVar[str] = (
+        "Linear and kernel models need complete rows: fill the holes with a "
+        "MixtureImputer in a pipeline, or use model='independent', which leaves missing "
+        "cells out exactly."
+    )
+    _n_folds: ClassVar[int] = 3
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        is_table = self._has_densities(_TABLES)
+        tags.input_tags.allow_nan = self._has_densities(("independent",))
+        tags.input_tags.categorical = tags.input_tags.string = is_table
+        tags.input_tags.positive_only = self._has_densities(_COUNTS)
+        return tags
+
+    def _has_densities(self, kinds: tuple[str, ...] = DENSITIES) -> bool:
+        return isinstance(self.model, str) and self.model in kinds
+
+    # Training -------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the distribution over models.
+
+        Parameters
+        ----------
+        X : array-like, sparse or data frame of shape (n, p)
+            Training rows; a kernel matrix for ``model="precomputed"``.
+        y : array-like of shape (n,)
+            Labels of any kind; see ``unlabelled`` for rows without one.
+        sample_weight : array-like of shape (n,), default=None
+            A row of weight two counts like two rows.
+
+        Returns
+        -------
+        self : MEDClassifier
+        """
+        self._check_options()
+        check_labels_given(self, y)
+        classes, labels = encode_labels(y, self.unlabelled)
+        features, attributes = self._read_features(X)
+        n_rows = features.n_rows if isinstance(features, Rows) else features.shape[0]
+        check_consistent_length(np.empty(n_rows), labels)
+        weights = read_weights(
+            class_weighted(self.class_weight, classes, labels, sample_weight), n_rows
+        )
+        filled = np.ones(n_rows) if weights is None else weights
+        used = (filled > 0.0) & self._takes_part(labels)
+        _check_classes(labels[used], classes)
+        rows = LabelledRows(features, labels, len(classes), filled)
+        rows = rows[np.flatnonzero(used)]
+        train = self._procedure(rows, attributes)
+        with printing(self.verbose):
+            trained = train(rows)
+            calibration = Calibration()
+            if self.calibrate and not trained.interrupted and not self._is_precomputed:
+                seed = check_random_state(self.random_state).randint(2**31 - 1)
+                calibration = calibrated(train, rows, self._n_folds, seed)
+        found = {
+            **attributes,
+            "classes_": classes,
+            **training_attributes(trained),
+            **self._of_machine(trained),
+            **self._of_rows(trained, rows, np.flatnonzero(used), n_rows),
+            "temperature_": calibration.temperature,
+            "uniform_share_": calibration.uniform_share,
+        }
+        self._publish(found)
+        warn_of(training_messages(trained, self.max_iter))
+        return self
+
+    def _takes_part(self, labels: IntArray) -> Any:
+        """Return which rows training looks at."""
+        if self.transduction is None or self._has_densities():
+            return labels != UNLABELLED
+        return np.ones(len(labels), dtype=bool)
+
+    def _procedure(self, rows: LabelledRows, attributes: dict[str, Any]) -> Train:
+        """Return how rows are trained on."""
+        prior = _MARGIN_PRIORS[self.margin_prior](
+            float(self.C), float(self.smoothness), float(self.margin)
+        )
+        if self._has_densities():
+            options = self._options(np.zeros((1, 1)), prior)
+            conjugate = self._conjugate(rows.features, attributes.get("schema_"))
+            return Densities(options, conjugate, self.prior, float(self.prior_strength))
+        if sparse.issparse(rows.features) and self.transduction == "gaussian":
+            raise ValueError(
+                "transduction='gaussian' needs a dense table: use X.toarray(), or "
+                "transduction='mean_field'."
+            )
+        apart = self.multi_class == "one-vs-rest"
+        if self.transduction is not None and rows.n_classes > 2 and not apart:
+            raise ValueError(
+                "transduction with more than two classes needs multi_class='one-vs-rest'."
+            )
+        return Functions(
+            self._options(rows.features, prior),
+            apart,
+            self.transduction,
+            float(self.label_precision) ** 2,
+            float(self.unlabelled_weight),
+        )
+
+    def _conjugate(self, rows: Rows, schema: Schema | None) -> Conjugate:
+        """Return the priors of the densities of a table."""
+        n_real = len(rows.real)
+        if self.model == "poisson":
+            return GammaPoisson(n_real)
+        if self.model == "multinomial":
+            return DirichletMultinomial(n_real)
+        sizes = () if schema is None else schema.code_sizes
+        if self.model == "gaussian":
+            self._refuse_columns(schema, "categorical", len(sizes))
+            return NormalWishart(n_real)
+        if self.model == "tree":
+            self._refuse_columns(schema, "real", n_real)
+            return DirichletTrees(sizes)
+        parts: list[Conjugate] = [NormalGamma(n_real)] if n_real else []
+        return Independent((*parts, *([Dirichlet(sizes)] if sizes else [])))
+
+    def _refuse_columns(self, schema: Schema | None, kind: str, n_columns: int) -> None:
+        if not n_columns or schema is None:
+            return
+        positions = schema.real if kind == "real" else schema.categorical
+        column = (
+            positions[0] if schema.names is None else repr(schema.names[positions[0]])
+        )
+        way_out = (
+            "Use model='independent'."
+            if kind == "categorical"
+            else "Use model='independent', or KBinsDiscretizer in a pipeline with "
+            "categorical_features."
+        )
+        raise ValueError(
+            f"model={self.model!r} does not take {kind} columns, such as column "
+            f"{column}. {way_out}"
+        )
+
+    # What is published ------------------------------------------------------------------
+
+    def _of_machine(self, trained: TrainedMachine) -> dict[str, Any]:
+        """Return the attributes that the machine determines."""
+        machine, found = trained.machine, {}
+        if trained.inclusion is not None:
+            found["inclusion_"] = trained.inclusion
+        if isinstance(machine, StackedMachine):
+            linear = [part for part in machine.parts if isinstance(part, LinearMachine)]
+            if linear:
+                coef = np.vstack([part.coef for part in linear])
+                machine = LinearMachine(coef, np.hstack([part.bias for part in linear]))
+        if isinstance(machine, LinearMachine) and not self._is_precomputed:
+            found["coef_"], found["intercept_"] = machine.coef, machine.bias
+        if isinstance(machine, DensityMachine):
+            found["intercept_"] = machine.bias
+            conjugate = machine.densities.conjugate
+            if isinstance(conjugate, DirichletTrees):
+                edges = conjugate.edge_probabilities(machine.densities.hyper)
+                found["edge_probabilities_"] = edges
+        return found
+
+    def _of_rows(
+        self, trained: TrainedMachine, rows: LabelledRows, used: IntArray, n_rows: int
+    ) -> dict[str, Any]:
+        """Return multipliers of all rows, and what follows from them."""
+        parts = trained.multipliers.reshape(-1, len(used))
+        found: dict[str, Any] = {}
+        if rows.n_classes == 2:
+            own = parts[0]
+            found["bounds_"] = self._bounds(trained, rows)
+        elif isinstance(trained.machine, StackedMachine):
+            own = parts.T
+        else:
+            ranks = np.arange(rows.n_classes - 1)[:, None]
+            own = np.zeros((len(used), rows.n_classes))
+            np.put_along_axis(own.T, ranks + (ranks >= rows.labels), parts, axis=0)
+        multipliers = np.zeros((n_rows, *own.shape[1:]))
+        multipliers[used] = own
+        has_any = multipliers.reshape(n_rows, -1).any(axis=1)
+        return {**found, "multipliers_": multipliers, "support_": np.flatnonzero(has_any)}
+
+    def _bounds(self, trained: TrainedMachine, rows: LabelledRows) -> Any:
+        known = np.flatnonzero(rows.labelled)
+        scores = log_scores(trained.machine.outputs(rows.features[known]))
+        margins = (scores[1] - scores[0]) * (2.0 * rows.labels[known] - 1.0)
+        geometry = None
+        if isinstance(trained.machine, LinearMachine) and not self._is_precomputed:
+            X = rows.features[known]
+            centre = np.asarray(X.mean(axis=0)).ravel()
+            squares = np.asarray((X**2).sum(axis=1)).ravel()
+            lengths = squares - 2.0 * (X @ centre) + centre @ centre
+            radius = float(np.sqrt(max(lengths.max(), 0.0)))
+            length = float(np.linalg.norm(trained.machine.coef))
+            geometry = (2.0 * radius, length, X.shape[1])
+        return bounds_of(
+            margins,
+            trained.multipliers.reshape(-1, len(rows.labels))[0][known],
+            float(self.margin),
+            trained.divergence,
+            geometry,
+        )
+
+    # Reading --------------------------------------------------------------------------
+
+    def _read_features(self, X: Any) -> tuple[Any, dict[str, Any]]:
+        """Read the training table: a matrix, or encoded rows for densities."""
+        if not self._has_densities(_TABLES):
+            matrix, attributes = self._read_training(X)
+            return self._as_counts(matrix), attributes
+        columns, found = read_training_table(self, X)
+        schema = Schema.learn(columns, self.categorical_features, PLAIN)
+        return schema.encode(columns)[:], {**found, "schema_": schema}
+
+    def _as_counts(self, matrix: Any) -> Any:
+        """Return rows of counts, if the densities are those of counts."""
+        if not self._has_densities(_COUNTS):
+            return matrix
+        return Rows(matrix.T, None, np.empty((0, len(matrix)), dtype=np.int32))
+
+    def _outputs(self, X: Any) -> FloatArray:
+        if not self._has_densities(_TABLES):
+            matrix = self._as_counts(self._read(X))
+            return self.machine_.outputs(matrix)
+        check_is_fitted(self, "machine_")
+        return self.machine_.outputs(self.schema_.encode(read_table(self, X))[:])
+
+    # Predictions ------------------------------------------------------------------------
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return the expected outputs of rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse or data frame of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        scores : ndarray of shape (n,) or (n, C)
+            Positive for the second of two classes; of several classes, the highest one
+            is predicted.
+        """
+        outputs = self._outputs(X)
+        if len(self.classes_) == 2:
+            return outputs[-1] - outputs[0] if len(outputs) == 2 else outputs[0]
+        return np.ascontiguousarray(outputs.T)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the predicted label of each row."""
+        scores = log_scores(self._outputs(X))
+        return self.classes_[scores.argmax(axis=0)]
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return log probabilities of the classes, (n, C)."""
+        scores = log_scores(self._outputs(X))
+        return np.ascontiguousarray(self._calibration.log_probabilities(scores).T)
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return probabilities of the classes, (n, C).
+
+        They are softmax functions of the outputs, on a scale that was fitted to held-out
+        rows if ``calibrate=True``.
+        """
+        scores = log_scores(self._outputs(X))
+        return np.ascontiguousarray(self._calibration.probabilities(scores).T)
+
+    @property
+    def _calibration(self) -> Calibration:
+        return Calibration(self.temperature_, self.uniform_share_)
+
+    # Checks ---------------------------------------------------------------------------
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        check_number("margin", self.margin, 1e-12, 1e12)
+        check_word("margin_prior", self.margin_prior, _MARGIN_PRIORS)
+        if self.margin_prior == "gaussian":
+            check_number("smoothness", self.smoothness, 1e-12, 1e12)
+        check_word("multi_class", self.multi_class, ("joint", "one-vs-rest"))
+        check_word("prior", self.prior, PRIORS)
+        check_number("prior_strength", self.prior_strength, 1e-6, 1e6)
+        check_number("label_precision", self.label_precision, 1e-6, 1e6)
+        check_number("unlabelled_weight", self.unlabelled_weight, 1e-12, 1e6)
+        check_flag("calibrate", self.calibrate)
+        check_seed(self.random_state)
+        if not is_single(self.unlabelled):
+            raise ValueError(
+                f"unlabelled={self.unlabelled!r} is not valid: it must be a single mark, "
+                "or None."
+            )
+        if self.transduction is not None:
+            check_word("transduction", self.transduction, TRANSDUCTIONS)
+        self._check_densities()
+
+    def _check_densities(self) -> None:
+        """Refuse options that densities do not have."""
+        if not self._has_densities():
+            return
+        if self.kernels is not None:
+            raise ValueError(f"kernels are not for densities: model={self.model!r}.")
+        if self.transduction is not None:
+            raise ValueError(
+                f"transduction is not for densities: model={self.model!r}. "
+                "HybridMixtureClassifier learns from unlabelled rows."
+            )
+        if self.solver not in ("auto", "ascent"):
+            raise ValueError(
+                f"solver={self.solver!r} does not suit densities: use solver='auto'."
+            )
+        if self.model in ("gaussian", "tree", "multinomial") and self.inclusion < 1.0:
+            raise ValueError(
+                f"inclusion needs columns that are independent: model={self.model!r} is "
+                "not such a model. Use model='independent' or 'poisson'."
+            )
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless a fit could have published all of it."""
+        super().check_consistent()
+        n_outputs = 1 if len(self.classes_) == 2 and not self._has_densities() else None
+        wanted = n_outputs or len(self.classes_)
+        machine = self.machine_
+        found = len(
+            machine.parts if isinstance(machine, StackedMachine) else machine.bias
+        )
+        require(found == wanted, "machine_ has other outputs than classes_")
+        has_schema = isinstance(getattr(self, "schema_", None), Schema)
+        require(has_schema == self._has_densities(_TABLES), "schema_ is wrong")
+
+
+def _check_classes(labels: IntArray, classes: np.ndarray) -> None:
+    """Refuse a single class, and classes without a row of positive weight."""
+    if len(classes) < 2:
+        raise ValueError(
+            f"y has only one class, {classes.tolist()[0]!r}: a classifier needs rows of "
+            "at least two classes."
+        )
+    absent = np.flatnonzero(np.bincount(labels[labels >= 0], minlength=len(classes)) == 0)
+    if len(absent):
+        raise ValueError(
+            f"The class {classes.tolist()[absent[0]]!r} has no row of positive weight."
+        )
