@@ -5,6 +5,8 @@ from hybridmix.estimators.density import MixtureDensity
 from hybridmix.estimators.embedding import MixtureEmbedding
 from hybridmix.estimators.imputer import MixtureImputer
 from hybridmix.estimators.med_classifier import MEDClassifier
+from hybridmix.estimators.med_outlier import MEDOutlierDetector
+from hybridmix.estimators.med_regressor import MEDRegressor
 from hybridmix.estimators.network import MixtureNetworkClassifier
 from hybridmix.estimators.network_regressor import MixtureNetworkRegressor
 from hybridmix.estimators.outlier import MixtureOutlierDetector
@@ -15,6 +17,8 @@ __all__ = [
     "HybridMixtureClassifier",
     "HybridMixtureClassifierCV",
     "MEDClassifier",
+    "MEDOutlierDetector",
+    "MEDRegressor",
     "MixtureDensity",
     "MixtureEmbedding",
     "MixtureImputer",

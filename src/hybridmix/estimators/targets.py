@@ -11,34 +11,21 @@ from sklearn.utils.validation import check_consistent_length
 from hybridmix._require import require, require_instance
 from hybridmix._typing import BoolArray, FloatArray
 from hybridmix.data import Schema, Table
+from hybridmix.data.columns import Columns
 from hybridmix.data.targets import read_targets
 from hybridmix.data.weights import read_weights
 from hybridmix.estimators.base import FittedMixture
 
 
-class FittedRegressor(MultiOutputMixin, RegressorMixin, FittedMixture):
-    """Base of the regressors: targets of one or several columns, some of them missing."""
+class RealTargets(MultiOutputMixin, RegressorMixin):
+    """What is common to regressors: one or several targets, some of them missing."""
 
-    target_schema_: Schema
     n_outputs_: int
     target_ndim_: int
-    fitted_attributes = (
-        *FittedMixture.fitted_attributes,
-        "target_schema_",
-        "n_outputs_",
-        "target_ndim_",
-    )
 
-    def check_consistent(self) -> None:
-        """Raise ValueError unless the targets are real columns, as many as published."""
-        super().check_consistent()
-        targets = self.target_schema_
-        require_instance("target_schema_", targets, Schema)
-        are_real = targets.real == tuple(range(targets.n_columns))
-        require(are_real, "a target is not a real column")
-        require(self.n_outputs_ == targets.n_columns, "n_outputs_ is wrong")
-        one, several = self.target_ndim_ == 1, self.target_ndim_ == 2
-        require(several or (one and self.n_outputs_ == 1), "target_ndim_ is wrong")
+    def _observed_targets(self, y: Any, n_rows: int) -> FloatArray:
+        """Return the targets (n, t) of rows to score, NaN where missing."""
+        return self._read_targets(y, n_rows).real(range(self.n_outputs_))
 
     def _shaped(self, values: FloatArray) -> FloatArray:
         """Turn (t, n), or (t, q, n), into (n,) or (n, t), with q as the last axis."""
@@ -66,7 +53,7 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, FittedMixture):
         from sklearn.metrics import r2_score
 
         predicted = np.asarray(self.predict(X)).reshape(-1, self.n_outputs_)
-        observed = self._encode_targets(y, len(predicted)).real
+        observed = self._observed_targets(y, len(predicted))
         weights = read_weights(sample_weight, len(predicted))
         scores = []
         for own, known in zip(predicted.T, observed.T, strict=True):
@@ -77,7 +64,13 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, FittedMixture):
             )
         return float(np.mean(scores))
 
-    def _encode_targets(self, y: Any, n_rows: int) -> Table:
+    def _require_dimensions(self) -> None:
+        """Raise ValueError unless the form of the targets fits their number."""
+        one, several = self.target_ndim_ == 1, self.target_ndim_ == 2
+        require(several or (one and self.n_outputs_ == 1), "target_ndim_ is wrong")
+
+    def _read_targets(self, y: Any, n_rows: int) -> Columns:
+        """Read the targets of rows to score, as many as those of training."""
         columns, _ = read_targets(y)
         check_consistent_length(np.empty(n_rows), np.empty(columns.n_rows))
         if columns.n_columns != self.n_outputs_:
@@ -85,4 +78,32 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, FittedMixture):
                 f"y has {columns.n_columns} target(s), but the model was fitted to "
                 f"{self.n_outputs_}."
             )
-        return self.target_schema_.encode(columns)
+        return columns
+
+
+class FittedRegressor(RealTargets, FittedMixture):
+    """Base of the regressors: targets of one or several columns, some of them missing."""
+
+    target_schema_: Schema
+    fitted_attributes = (
+        *FittedMixture.fitted_attributes,
+        "target_schema_",
+        "n_outputs_",
+        "target_ndim_",
+    )
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless the targets are real columns, as many as published."""
+        super().check_consistent()
+        targets = self.target_schema_
+        require_instance("target_schema_", targets, Schema)
+        are_real = targets.real == tuple(range(targets.n_columns))
+        require(are_real, "a target is not a real column")
+        require(self.n_outputs_ == targets.n_columns, "n_outputs_ is wrong")
+        self._require_dimensions()
+
+    def _observed_targets(self, y: Any, n_rows: int) -> FloatArray:
+        return self._encode_targets(y, n_rows).real
+
+    def _encode_targets(self, y: Any, n_rows: int) -> Table:
+        return self.target_schema_.encode(self._read_targets(y, n_rows))

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from hybridmix._typing import FloatArray
+from hybridmix._typing import BoolArray, FloatArray
 from hybridmix.med.constraints import Constraints, SignedRows, TargetSides
 from hybridmix.med.dual import Dual
 from hybridmix.med.kernels import GivenMatrix, Gram, Kernel, KernelMatrix
@@ -17,6 +17,7 @@ from hybridmix.med.margins import MarginPrior
 from hybridmix.med.models.base import TiltedModel
 from hybridmix.med.models.linear import KernelModel, LinearModel
 from hybridmix.med.models.switches import Switched, SwitchedColumns, SwitchedKernels
+from hybridmix.med.models.transduction import GaussianTargets
 from hybridmix.med.solvers.ascent import Ascent, maximised
 from hybridmix.med.solvers.newton import newton
 from hybridmix.med.solvers.pairs import maximise_by_pairs
@@ -72,6 +73,22 @@ class MachineOptions:
 
 
 @dataclass(frozen=True)
+class UnknownTargets:
+    """Rows whose targets are normal a priori.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n,)
+        Which rows have no target. The constraints have its mean a priori in its place.
+    variance : float
+        Of the targets a priori.
+    """
+
+    rows: BoolArray
+    variance: float
+
+
+@dataclass(frozen=True)
 class TrainedMachine:
     """A machine, and how it came about.
 
@@ -107,7 +124,10 @@ class TrainedMachine:
 
 
 def train_machine(
-    X: Matrix, constraints: Constraints, options: MachineOptions
+    X: Matrix,
+    constraints: Constraints,
+    options: MachineOptions,
+    unknown: UnknownTargets | None = None,
 ) -> TrainedMachine:
     """Train a machine by the solver that suits it, or by the one that was asked for.
 
@@ -119,16 +139,18 @@ def train_machine(
         What is asked of the outputs.
     options : MachineOptions
         The rest.
+    unknown : UnknownTargets or None
+        Rows whose targets are not known.
     """
-    solver = _chosen_solver(constraints, options)
+    solver = "ascent" if unknown else _chosen_solver(constraints, options)
     if options.kernels or options.precomputed:
-        return _train_kernels(X, constraints, options, solver)
+        return _train_kernels(X, constraints, options, solver, unknown)
     flat = np.isinf(options.bias_variance)
     # A flat bias makes up for any shift, and centred columns have a better condition.
     shift = flat and isinstance(X, np.ndarray)
     centre = X.mean(axis=0) if shift else np.zeros(X.shape[1])
     return _train_columns(
-        X - centre if shift else X, constraints, options, solver, centre
+        X - centre if shift else X, constraints, options, solver, centre, unknown
     )
 
 
@@ -170,6 +192,7 @@ def _train_columns(
     options: MachineOptions,
     solver: str,
     centre: FloatArray,
+    unknown: UnknownTargets | None,
 ) -> TrainedMachine:
     """Train linear functions of rows of which a centre has been subtracted."""
     if solver == "newton":
@@ -193,18 +216,22 @@ def _train_columns(
         )
     n_outputs = constraints.n_outputs
     if options.inclusion == 1.0:
-        ascent = ascended(LinearModel(X, n_outputs), constraints, options)
+        ascent = ascended(LinearModel(X, n_outputs), constraints, options, unknown)
         coef, inclusion = ascent.point.tilted.posterior, None
     else:
         model = SwitchedColumns(X, options.inclusion, n_outputs, options.shared)
-        ascent = ascended(model, constraints, options)
+        ascent = ascended(model, constraints, options, unknown)
         coef, inclusion = ascent.point.tilted.posterior
     machine = LinearMachine(coef, ascent.point.bias).shifted(centre)
     return of_ascent(ascent, machine, inclusion)
 
 
 def _train_kernels(
-    X: Any, constraints: Constraints, options: MachineOptions, solver: str
+    X: Any,
+    constraints: Constraints,
+    options: MachineOptions,
+    solver: str,
+    unknown: UnknownTargets | None,
 ) -> TrainedMachine:
     """Train sums of kernels of the rows of a dense array."""
     matrices = _kernel_matrices(X, options, whole=solver == "ascent")
@@ -215,7 +242,7 @@ def _train_kernels(
             model = KernelModel(matrices[0], constraints.n_outputs)
         else:
             model = SwitchedKernels(matrices, options.inclusion, constraints.n_outputs)
-        ascent = ascended(model, constraints, options)
+        ascent = ascended(model, constraints, options, unknown)
         if isinstance(ascent.point.tilted.posterior, Switched):
             inclusion = ascent.point.tilted.posterior.inclusion
         weights = constraints.signed(ascent.point.multipliers)
@@ -286,9 +313,14 @@ def _kernel_machine(
 
 
 def ascended(
-    model: TiltedModel, constraints: Constraints, options: MachineOptions
+    model: TiltedModel,
+    constraints: Constraints,
+    options: MachineOptions,
+    unknown: UnknownTargets | None = None,
 ) -> Ascent:
     """Maximise the dual of any model."""
+    if unknown is not None:
+        model = GaussianTargets(model, unknown.rows, unknown.variance)
     mean = np.zeros(constraints.n_outputs)
     dual = Dual(model, constraints, options.prior, options.bias_variance, mean)
     return maximised(dual, tol=options.tol, max_iter=options.max_iter)
