@@ -134,26 +134,29 @@ def train_machine(
 
 def _chosen_solver(constraints: Constraints, options: MachineOptions) -> str:
     """Return the solver, or refuse one that does not suit the problem."""
-    flat = np.isinf(options.bias_variance)
-    is_kernel = bool(options.kernels) or options.precomputed
-    single = isinstance(constraints, SignedRows | TargetSides)
-    plain = options.inclusion == 1.0 and len(options.kernels) <= 1
-    suited = {
-        "newton": not is_kernel and plain,
-        "pairs": is_kernel and flat and single and plain,
-        "ascent": True,
-        "axes": is_kernel and not flat and single and plain,
-    }
-    suited["learned"] = suited["axes"]
+    suited = _suited_solvers(constraints, options)
     if options.solver == "auto":
-        return next(name for name in SOLVERS[1:] if suited[name])
-    if not suited[options.solver]:
-        fitting = ", ".join(name for name in SOLVERS[1:] if suited[name])
+        return suited[0]
+    if options.solver not in suited:
         raise ValueError(
             f"solver={options.solver!r} does not suit this problem: it is for "
-            f"{_SUITED_TO[options.solver]}. Use solver='auto', or one of {fitting}."
+            f"{_SUITED_TO[options.solver]}. Use solver='auto', or one of "
+            f"{', '.join(suited)}."
         )
     return options.solver
+
+
+def _suited_solvers(constraints: Constraints, options: MachineOptions) -> list[str]:
+    """Return the solvers that suit a problem, the best one first."""
+    if options.inclusion < 1.0 or len(options.kernels) > 1:
+        return ["ascent"]
+    if not options.kernels and not options.precomputed:
+        return ["newton", "ascent"]
+    if not isinstance(constraints, SignedRows | TargetSides):
+        return ["ascent"]
+    if np.isinf(options.bias_variance):
+        return ["pairs", "ascent"]
+    return ["ascent", "axes", "learned"]
 
 
 _SUITED_TO = {
@@ -286,10 +289,13 @@ def _kernel_machine(
 
 
 def ascended(
-    model: TiltedModel, constraints: Constraints, options: MachineOptions
+    model: TiltedModel,
+    constraints: Constraints,
+    options: MachineOptions,
+    bias_mean: FloatArray | None = None,
 ) -> Ascent:
-    """Maximise the dual of any model."""
-    mean = np.zeros(constraints.n_outputs)
+    """Maximise the dual of any model, with biases around 0 or another mean."""
+    mean = np.zeros(constraints.n_outputs) if bias_mean is None else bias_mean
     dual = Dual(model, constraints, options.prior, options.bias_variance, mean)
     return maximised(dual, tol=options.tol, max_iter=options.max_iter)
 
