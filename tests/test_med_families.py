@@ -36,6 +36,7 @@ from hybridmix.med.models.families import (
     ClassDensities,
     ClassFamilies,
     LogRatio,
+    conjugate_of,
     empirical_prior,
     flat_prior,
 )
@@ -448,6 +449,14 @@ def test_weights_that_leave_no_posterior():
         assert tilted.posterior is None
 
 
+@every_kind
+@pytest.mark.parametrize("number", [0.0, -4.0])
+def test_poles_of_the_gamma_function_are_not_posteriors(name, number):
+    conjugate, _ = KINDS[name]
+    values, _ = conjugate.evaluate(np.full((2, conjugate.n_hyperparameters), number))
+    assert np.all(values == np.inf)
+
+
 def test_a_count_is_left_but_no_spread():
     model, _ = model_of("wishart")
     weights = np.zeros((N_CLASSES, N))
@@ -480,6 +489,13 @@ def test_families_name_their_conjugate_priors():
     assert both.conjugate() == Independent(
         (NormalWishart(D, 1e-5), categorical.conjugate())
     )
+
+
+def test_kinds_of_priors_for_tables():
+    assert conjugate_of("gaussian", 3, ()) == NormalWishart(3)
+    assert conjugate_of("independent", 0, (2, 3)) == Dirichlet((2, 3))
+    mixed = Independent((NormalGamma(3), DirichletTrees((2, 3))))
+    assert conjugate_of("tree", 3, (2, 3)) == mixed
 
 
 @pytest.mark.parametrize(
@@ -594,7 +610,7 @@ def test_regression_by_a_log_ratio():
         prior = flat_prior(conjugate, rows, np.ones((2, 80)), 5.0)
         model = LogRatio(ClassFamilies(conjugate, rows, prior))
         sides = TargetSides(targets + noise)
-        dual = Dual(model, sides, TubeMargin(20.0, 1.0, 0.1), 10.0, np.zeros(1))
+        dual = Dual(model, sides, TubeMargin(5.0, 1.0, 0.1), 10.0, np.zeros(1))
         found = maximised(dual).point
         fitted = found.tilted.outputs[0] + found.bias[0]
-        assert np.sqrt(np.mean((fitted - targets) ** 2)) < 0.1 * np.std(targets)
+        assert np.sqrt(np.mean((fitted - targets) ** 2)) < 0.2 * np.std(targets)
