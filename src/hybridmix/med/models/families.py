@@ -19,7 +19,14 @@ from hybridmix._registered import registered
 from hybridmix._require import require, require_array, require_instance
 from hybridmix._typing import FloatArray
 from hybridmix.data.rows import Rows
-from hybridmix.families.conjugates import Conjugate
+from hybridmix.families.conjugates import (
+    Conjugate,
+    Dirichlet,
+    DirichletTrees,
+    Independent,
+    NormalGamma,
+    NormalWishart,
+)
 from hybridmix.med.models.base import Tilted, TiltedModel, improper
 from hybridmix.med.models.switches import switched
 
@@ -135,6 +142,29 @@ class LogRatio(TiltedModel):
         tilted = self.densities.tilted(np.vstack([weights, -weights]))
         difference = tilted.outputs[:1] - tilted.outputs[1:]
         return Tilted(tilted.log_partition, difference, tilted.posterior)
+
+
+def conjugate_of(model: str, n_real: int, n_categories: tuple[int, ...]) -> Conjugate:
+    """Return the kind of priors for a table of real and categorical columns.
+
+    Parameters
+    ----------
+    model : {"gaussian", "independent", "tree"}
+        Full covariances of the real columns; all columns independent; a tree that
+        connects the categorical columns.
+    n_real : int
+        Number of real columns.
+    n_categories : tuple of int
+        Numbers of categories of the categorical columns.
+    """
+    parts: list[Conjugate] = []
+    if n_real:
+        real = NormalWishart if model == "gaussian" else NormalGamma
+        parts.append(real(n_real))
+    if n_categories:
+        codes = DirichletTrees if model == "tree" else Dirichlet
+        parts.append(codes(n_categories))
+    return parts[0] if len(parts) == 1 else Independent(tuple(parts))
 
 
 def empirical_prior(
