@@ -50,7 +50,8 @@ def certify(
               + \frac{\lVert b - \sigma^2 t \rVert^2}{2 \sigma^2},
 
     where the last one is 0 if biases are flat, since multipliers are balanced then. If
-    they cannot be, multipliers of 0 take their place: the gap is the primal objective.
+    they cannot be, or if that is better, multipliers of 0 take their place: the gap is
+    the primal objective.
 
     Parameters
     ----------
@@ -80,8 +81,13 @@ def certify(
     penalty = 0.5 * float(np.sum(coef**2))
     if 0.0 < variance < np.inf:
         penalty += 0.5 * float(bias @ bias) / variance
-        apart += 0.5 * float(np.sum((bias - variance * signed.sum(axis=1)) ** 2) / variance)
-    return Certificate(multipliers, penalty + lost, smoothing + apart)
+        apart += 0.5 * float(
+            np.sum((bias - variance * signed.sum(axis=1)) ** 2) / variance
+        )
+    value, gap = penalty + lost, smoothing + apart
+    if gap >= value:  # multipliers of 0 have a dual objective of 0
+        return Certificate(np.zeros_like(multipliers), value, value)
+    return Certificate(multipliers, value, gap)
 
 
 def mismatch(
