@@ -108,7 +108,7 @@ def balanced(
 ) -> FloatArray:
     r"""Return multipliers near the given ones whose signed totals are 0.
 
-    Each one moves in proportion to the room :math:`\lambda (1 - \lambda / C)` that it has.
+    Each one moves in proportion to its room :math:`\lambda (1 - \lambda / C)`.
     """
     asked = systems.constraints
     room = multipliers * (1.0 - multipliers / upper)
