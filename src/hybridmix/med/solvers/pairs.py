@@ -37,6 +37,8 @@ _AT_BOUND = 1e-12
 # Tolerances are tightened by this factor until the gap is met.
 _TIGHTER = 0.3
 _TIGHTEST = 1e-6
+# Outputs are computed afresh if their rounding errors may exceed this part of the aim.
+_DRIFT = 0.2
 
 
 def maximise_by_pairs(
@@ -78,7 +80,7 @@ def maximise_by_pairs(
             if ends.violation > aim and search.improve(ends, aim, max_iter):
                 note = f"violation {ends.violation:.2g}"
                 announce("pairs", search.n_steps, max_iter, note)
-            elif not search.is_fresh:
+            elif search.drift > _DRIFT * aim:
                 search.refresh()
             else:
                 found = search.found(converged=ends.violation <= tol)
@@ -150,7 +152,7 @@ class _Search:
         """Compute outputs afresh, without the rounding of many updates."""
         self.outputs = self.dual.outputs(self.multipliers)
         self.pulls = self.dual.pulls(self.multipliers, slice(None))
-        self.is_fresh = True
+        self.drift = 0.0
 
     def ends(self) -> _Ends:
         derivatives = self.pulls - self.outputs[self.dual.rows]
@@ -167,7 +169,7 @@ class _Search:
         block = ends.block(last[free], self._size)
         found, n_steps = solve_block(
             dual.gram.block(dual.rows[block]),
-            np.where(np.isfinite(ends.rising[block]), ends.rising[block], ends.falling[block]),
+            np.stack([ends.rising[block], ends.falling[block]]),
             Box(multipliers[block], dual.upper[block], dual.signs[block], dual.weights[block]),
             self._slope,
             max(0.5 * aim, _INNER * ends.violation),
@@ -182,7 +184,9 @@ class _Search:
         self.multipliers[block] = found
         self.outputs += step
         self.pulls[moved] = dual.pulls(multipliers, moved)
-        self.is_fresh = False
+        # Rounding errors of sums over parts of the rows, each in the kernel's precision.
+        rounding = 4.0 * dual.gram.precision * float(np.linalg.norm(signed))
+        self.drift = float(np.hypot(self.drift, rounding))
         return n_steps > 0
 
     def found(self, converged: bool) -> KernelSolution:

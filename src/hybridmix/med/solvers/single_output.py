@@ -98,9 +98,7 @@ class SingleOutput:
 
     def outputs(self, multipliers: FloatArray) -> FloatArray:
         """Return the outputs (n,) without bias."""
-        signed = self.constraints.signed(multipliers)[0]
-        used = np.flatnonzero(signed)
-        return self.gram.combined(used, signed[used])
+        return (self.gram @ self.constraints.signed(multipliers).T)[:, 0]
 
     def pulls(self, multipliers: FloatArray, at: IntArray | slice) -> FloatArray:
         """Return the part of the derivatives that outputs are taken from."""
