@@ -41,6 +41,10 @@ class Variable:
         value, bent = slope((self.lam + self.sign * signed_step) / self.weight)
         return self.sign * value, bent / self.weight
 
+    def curvature(self, slope: Slope) -> float:
+        """Return minus the second derivative of the term."""
+        return slope(self.lam / self.weight)[1] / self.weight
+
     def room(self, direction: float) -> tuple[float, float]:
         """Return the ways to zero and to the upper bound; infinite if not that way."""
         if self.sign * direction < 0.0:
@@ -79,6 +83,11 @@ class Distances:
             found = self._rows[i] = self._kernel[i].astype(np.float64)
         return found
 
+    def ease(self, i: int, curvature: float) -> float:
+        """Return by how much a step along an axis changes the output, per derivative."""
+        diagonal = float(self._diagonal[i])
+        return diagonal / (diagonal + curvature)
+
     def steepness(self, i: int) -> FloatArray:
         """Return the inverse distances (q,), in the geometry of the kernel.
 
@@ -98,6 +107,7 @@ class Distances:
 def solve_block(
     kernel: FloatArray,
     ends: FloatArray,
+    ease: FloatArray,
     box: Box,
     slope: Slope | None,
     aim: float,
@@ -110,8 +120,11 @@ def solve_block(
     kernel : ndarray of shape (q, q)
         Kernel values of the constraints' rows.
     ends : ndarray of shape (2, q)
-        Derivatives by the signed multipliers where these may rise, else minus infinity,
-        and where they may fall, else infinity. They are changed in place.
+        Derivatives by the signed multipliers, less the bias, where these may rise, else
+        minus infinity, and where they may fall, else infinity. They are changed in place.
+    ease : ndarray of shape (q,)
+        Factors of derivatives that make violations of them, 1 if the slope is constant.
+        They are changed in place.
     box : Box
         The multipliers.
     slope : callable or None
@@ -133,18 +146,25 @@ def solve_block(
         Variable(*own) for own in zip(*(part.tolist() for part in box), strict=True)
     ]
     rising, falling = ends
-    buffer = np.empty(len(variables))
+    buffer, wishes = np.empty(len(variables)), rising
     is_open = slope is not None
     n_steps = 0
     while n_steps < max_steps:
-        i = int(rising.argmax())
+        if is_open:
+            wishes = np.multiply(rising, ease, out=buffer)
+        i = int(wishes.argmax())
         top = float(rising[i])
         steepness = distances.steepness(i)
         np.subtract(top, falling, out=buffer)
         np.multiply(buffer, steepness, out=buffer)
+        if is_open:
+            np.multiply(buffer, ease, out=buffer)
         j = int(buffer.argmax())
         bottom = float(falling[j])
-        if not top - bottom > aim and not top - float(falling.min()) > aim:
+        wish = top * ease[i]
+        if not wish - bottom * ease[j] > aim and not wish - _least(falling, ease) > aim:
+            break
+        if not top > bottom:
             break
         first, second = variables[i], variables[j]
         distance = float(steepness[j]) ** -2
@@ -156,8 +176,15 @@ def solve_block(
         np.subtract(ends, buffer, out=ends)
         _mark(ends, i, first, top - float(buffer[i]) + pulled[0])
         _mark(ends, j, second, bottom - float(buffer[j]) + pulled[1])
+        if slope is not None:
+            ease[i] = distances.ease(i, first.curvature(slope))
+            ease[j] = distances.ease(j, second.curvature(slope))
         n_steps += 1
     return np.array([variable.lam for variable in variables]), n_steps
+
+
+def _least(falling: FloatArray, ease: FloatArray) -> float:
+    return float((falling * ease).min())
 
 
 def _mark(ends: FloatArray, place: int, variable: Variable, derivative: float) -> None:
