@@ -38,6 +38,9 @@ _AT_BOUND = 1e-12
 # Tolerances are tightened by this factor until the gap is met.
 _TIGHTER = 0.3
 _TIGHTEST = 1e-6
+# Multipliers that would change by more than this part of them are far from the optimum.
+_FAR = 1e-3
+_TINY = float(np.finfo(np.float64).tiny)
 # Outputs are computed afresh if their rounding errors may exceed this part of the aim.
 _DRIFT = 0.2
 
@@ -103,8 +106,8 @@ class _Ends:
     r"""How far signed multipliers want to rise and to fall, those that may.
 
     Derivatives less the bias are multiplied by :math:`K_{rr} / (K_{rr} + h_r)`, with the
-    curvature :math:`h` of the margin prior's term: that is by how much an output changes
-    in a step along its own axis. Without curvature it is LIBSVM's measure.
+    curvature :math:`h` of the margin prior's term: that is by how much a row's output
+    changes in a step along its own axis. Without curvature it is LIBSVM's measure.
 
     Attributes
     ----------
@@ -176,16 +179,28 @@ class _Search:
         rise, fall = dual.movable(self.multipliers)
         ends = np.stack([derivatives, derivatives])
         ends[0, ~rise], ends[1, ~fall] = -np.inf, np.inf
-        stiff = np.maximum(dual.diagonal + self.curvatures, np.finfo(float).tiny)
         free = rise & fall
         if free.any():
-            bias = float(np.average(derivatives[free], weights=1.0 / stiff[free]))
+            stiffness = dual.diagonal[free] + self.curvatures[free] + _TINY
+            bias = float(np.average(derivatives[free], weights=1.0 / stiffness))
         else:
             limits = np.array([ends[0].max(), ends[1].min()])
             bias = float(np.mean(limits[np.isfinite(limits)]))
-        ends -= bias
-        ease = np.maximum(dual.diagonal, np.finfo(float).tiny) / stiff
-        return _Ends(ends, ease, bias)
+        return _Ends(ends - bias, self._ease(derivatives - bias, bias), bias)
+
+    def _ease(self, derivatives: FloatArray, bias: float) -> FloatArray:
+        """Return by how much steps along the axes change outputs, per derivative."""
+        dual = self.dual
+        if self._slope is None:
+            return np.ones(len(dual.rows))
+        # Far from the optimum the curvature at a multiplier says little about the way
+        # to the one that its margin asks for: from close to the bound, it is too large.
+        wanted = dual.wanted(self.outputs + bias)
+        way = np.abs(wanted - self.multipliers)
+        curvatures = self.curvatures.copy()
+        far = way > _FAR * wanted
+        curvatures[far] = np.abs(derivatives[far]) / way[far]
+        return (dual.diagonal + _TINY) / (dual.diagonal + curvatures + _TINY)
 
     def improve(self, ends: _Ends, aim: float, max_iter: int) -> bool:
         """Solve a block of constraints; return whether anything has changed."""

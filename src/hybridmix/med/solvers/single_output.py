@@ -120,6 +120,11 @@ class SingleOutput:
         positive = self.signs > 0.0
         return np.where(positive, below, above), np.where(positive, above, below)
 
+    def wanted(self, outputs: FloatArray) -> FloatArray:
+        """Return the multipliers (R,) that margins of outputs with bias ask for."""
+        margins = self.signs * outputs[self.rows] - self.offsets
+        return self.weights * self.prior.loss(margins).multipliers
+
     def solution(
         self,
         multipliers: FloatArray,
