@@ -31,7 +31,7 @@ from hybridmix.estimators.med_densities import (
     DENSITIES,
     TABLES,
     check_density_options,
-    conjugate_of,
+    conjugate_for,
     refuse_holes,
     rows_of_counts,
 )
@@ -91,10 +91,10 @@ class MEDClassifier(ScoredClassifier, MachineEstimator):
     model : str or callable, default="linear"
         Discriminant functions: "linear"; with a kernel, "rbf", "poly", "precomputed" (X
         is then the kernel matrix) or a function of two arrays of rows that returns their
-        kernel matrix. Or log densities of the classes: "gaussian" (full covariances;
-        complete real columns), "independent" (real and categorical columns with holes,
-        which are left out exactly), "tree" (complete categorical columns; a distribution
-        over all trees that connect them), "poisson" and "multinomial" (counts).
+        kernel matrix. Or log densities of the classes: "gaussian" (full
+        covariances of complete real columns), "independent" (real and categorical columns with holes,
+        which are left out exactly), "tree" (a distribution over all trees that
+        connect the complete categorical columns), "poisson" and "multinomial" (counts).
     C : float, default=1.0
         Largest multiplier of a row: the larger, the less a row may lack a margin.
     margin : float, default=1.0
@@ -173,8 +173,8 @@ class MEDClassifier(ScoredClassifier, MachineEstimator):
         Rows that have a multiplier.
     inclusion_ : ndarray of shape (p,), (C, p) or (M,)
         Posterior probabilities of the switches. They rank well, but are not calibrated.
-    edge_probabilities_ : ndarray of shape (C, p, p)
-        Of ``model="tree"``: how probable it is that columns are connected.
+    edge_probabilities_ : ndarray of shape (C, k, k)
+        Of ``model="tree"``: how probable it is that categorical columns are connected.
     bounds_ : Bounds
         Bounds of the error on new rows, with their assumptions; for two classes.
     dual_value_, dual_gap_ : float
@@ -314,7 +314,7 @@ class MEDClassifier(ScoredClassifier, MachineEstimator):
         if self._has_densities():
             options = self._options(np.zeros((1, 1)), prior)
             schema = attributes.get("schema_")
-            conjugate = conjugate_of(self.model, rows.features, schema)
+            conjugate = conjugate_for(self.model, rows.features, schema)
             return Densities(options, conjugate, self.prior, float(self.prior_strength))
         if sparse.issparse(rows.features) and self.transduction == "gaussian":
             raise ValueError(

@@ -6,18 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from hybridmix._typing import FloatArray
-from hybridmix.data import Rows, Schema
+from hybridmix.data import MISSING_CODE, Rows, Schema
 from hybridmix.families.conjugates import (
     Conjugate,
-    Dirichlet,
     DirichletMultinomial,
-    DirichletTrees,
     GammaPoisson,
-    Independent,
-    NormalGamma,
-    NormalWishart,
 )
+from hybridmix.families.conjugates.base import observed_cells
+from hybridmix.med.models.families import conjugate_of
 
 # Densities of tables that a schema encodes, and of counts as they are.
 TABLES = ("gaussian", "independent", "tree")
@@ -48,12 +44,12 @@ def check_density_options(estimator: Any) -> None:
         )
 
 
-def rows_of_counts(matrix: FloatArray) -> Rows:
+def rows_of_counts(matrix: np.ndarray) -> Rows:
     """Return rows whose real columns are counts, without any scaling."""
     return Rows(matrix.T, None, np.empty((0, len(matrix)), dtype=np.int32))
 
 
-def conjugate_of(model: str, rows: Rows, schema: Schema | None) -> Conjugate:
+def conjugate_for(model: str, rows: Rows, schema: Schema | None) -> Conjugate:
     """Return the kind of priors that the densities of a table have.
 
     Parameters
@@ -70,48 +66,26 @@ def conjugate_of(model: str, rows: Rows, schema: Schema | None) -> Conjugate:
         return (
             GammaPoisson(n_real) if model == "poisson" else DirichletMultinomial(n_real)
         )
-    sizes = schema.code_sizes
-    if model == "gaussian":
-        _refuse_columns(model, schema, schema.categorical, "categorical")
-        refuse_holes(model, rows, schema)
-        return NormalWishart(n_real)
-    if model == "tree":
-        _refuse_columns(model, schema, schema.real, "real")
-        refuse_holes(model, rows, schema)
-        return DirichletTrees(sizes)
-    parts: list[Conjugate] = [NormalGamma(n_real)] if n_real else []
-    return Independent((*parts, *([Dirichlet(sizes)] if sizes else [])))
+    refuse_holes(model, rows, schema)
+    return conjugate_of(model, n_real, schema.code_sizes)
 
 
 def refuse_holes(model: str, rows: Rows, schema: Schema) -> None:
     """Refuse rows with holes, for densities that have no posterior with them."""
-    if model == "independent":
+    if model == "gaussian":
+        holes, positions = ~observed_cells(rows), schema.real
+    elif model == "tree":
+        holes, positions = rows.codes == MISSING_CODE, schema.categorical
+    else:
         return
-    holes = rows.codes < 0 if model == "tree" else None
-    if model == "gaussian" and rows.observed is not None:
-        holes = ~rows.observed
-    if holes is None or not holes.any():
+    if not holes.any():
         return
     column, row = np.argwhere(holes)[0]
-    position = (schema.categorical if model == "tree" else schema.real)[column]
     raise ValueError(
         f"Input X contains NaN or other missing values: the first is in row {row} of "
-        f"column {_named(schema, position)}. model={model!r} needs complete rows: use "
+        f"column {_named(schema, positions[column])}. model={model!r} needs complete rows: use "
         "model='independent' or HybridMixtureClassifier, which leave missing cells out "
         "exactly, or fill them with a MixtureImputer."
-    )
-
-
-def _refuse_columns(
-    model: str, schema: Schema, positions: tuple[int, ...], kind: str
-) -> None:
-    """Refuse columns of a kind that a density is not made for."""
-    if not positions:
-        return
-    binned = ", or KBinsDiscretizer with categorical_features" if kind == "real" else ""
-    raise ValueError(
-        f"model={model!r} does not take {kind} columns, such as column "
-        f"{_named(schema, positions[0])}. Use model='independent'{binned}."
     )
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from hybridmix._typing import FloatArray, IntArray
-from hybridmix.families.conjugates import DirichletTrees
 from hybridmix.med.bounds import Bounds, bounds_of
 from hybridmix.med.machines import (
     DensityMachine,
@@ -29,9 +28,8 @@ def machine_attributes(trained: TrainedMachine) -> dict[str, Any]:
         found["coef_"], found["intercept_"] = linear.coef, linear.bias
     if isinstance(trained.machine, DensityMachine):
         found["intercept_"] = trained.machine.bias
-        densities = trained.machine.densities
-        if isinstance(densities.conjugate, DirichletTrees):
-            edges = densities.conjugate.edge_probabilities(densities.hyper)
+        edges = trained.machine.densities.edge_probabilities()
+        if edges is not None:
             found["edge_probabilities_"] = edges
     return found
 

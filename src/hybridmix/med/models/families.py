@@ -59,6 +59,10 @@ class ClassDensities:
         inside = np.all((self.inclusion >= 0.0) & (self.inclusion <= 1.0))
         require(inside, "inclusion is not between 0 and 1")
 
+    def edge_probabilities(self) -> FloatArray | None:
+        """Return how probable edges between columns are, (C, k, k), if there are any."""
+        return self.conjugate.edge_probabilities(self.hyper)
+
     def expected_log_densities(self, rows: Rows) -> FloatArray:
         """Return the outputs (C, n) of rows: expected log densities of each class."""
         _, expected = self.conjugate.evaluate(self.hyper)
