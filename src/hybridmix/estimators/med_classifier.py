@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from hybridmix._checks import check_flag, check_number, check_seed, check_word, is_single
+from hybridmix._checks import check_flag, check_number, check_seed, check_word
 from hybridmix._registered import registered
 from hybridmix._require import require
 from hybridmix._typing import FloatArray, IntArray
@@ -19,7 +19,11 @@ from hybridmix.data import UNLABELLED, Schema, encode_labels
 from hybridmix.data.shape_options import PLAIN
 from hybridmix.data.table import read_table, read_training_table
 from hybridmix.data.weights import filled_weights
-from hybridmix.estimators.labelled import check_labels_given, class_weighted
+from hybridmix.estimators.labelled import (
+    check_labels_given,
+    check_mark,
+    class_weighted,
+)
 from hybridmix.estimators.machines import (
     FUNCTIONS,
     MachineEstimator,
@@ -91,10 +95,10 @@ class MEDClassifier(ScoredClassifier, MachineEstimator):
     model : str or callable, default="linear"
         Discriminant functions: "linear"; with a kernel, "rbf", "poly", "precomputed" (X
         is then the kernel matrix) or a function of two arrays of rows that returns their
-        kernel matrix. Or log densities of the classes: "gaussian" (full
-        covariances of complete real columns), "independent" (real and categorical columns with holes,
-        which are left out exactly), "tree" (a distribution over all trees that
-        connect the complete categorical columns), "poisson" and "multinomial" (counts).
+        kernel matrix. Or log densities of the classes: "gaussian" (full covariances of
+        complete real columns), "independent" (real and categorical columns with holes,
+        which are left out exactly), "tree" (a distribution over all trees that connect
+        the complete categorical columns), "poisson" and "multinomial" (counts).
     C : float, default=1.0
         Largest multiplier of a row: the larger, the less a row may lack a margin.
     margin : float, default=1.0
@@ -140,8 +144,8 @@ class MEDClassifier(ScoredClassifier, MachineEstimator):
     class_weight : "balanced", mapping or None, default=None
         Weights of the classes, as in scikit-learn.
     calibrate : bool, default=True
-        Fit the scale of the outputs to held-out rows, for `predict_proba`. It takes as
-        long as training on each of three folds.
+        Fit the scale of the outputs to held-out rows of three folds, for
+        `predict_proba`. Precomputed kernels are not calibrated.
     categorical_features : sequence, default=None
         Columns that are categorical whatever their type, for densities.
     solver : str, default="auto"
@@ -380,11 +384,7 @@ class MEDClassifier(ScoredClassifier, MachineEstimator):
         check_number("unlabelled_weight", self.unlabelled_weight, 1e-12, 1e6)
         check_flag("calibrate", self.calibrate)
         check_seed(self.random_state)
-        if not is_single(self.unlabelled):
-            raise ValueError(
-                f"unlabelled={self.unlabelled!r} is not valid: it must be a single mark, "
-                "or None."
-            )
+        check_mark(self.unlabelled)
         if self.transduction is not None:
             check_word("transduction", self.transduction, TRANSDUCTIONS)
         if self._has_densities():

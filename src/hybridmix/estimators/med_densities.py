@@ -81,13 +81,11 @@ def refuse_holes(model: str, rows: Rows, schema: Schema) -> None:
     if not holes.any():
         return
     column, row = np.argwhere(holes)[0]
+    position = positions[column]
+    name = position if schema.names is None else repr(schema.names[position])
     raise ValueError(
         f"Input X contains NaN or other missing values: the first is in row {row} of "
-        f"column {_named(schema, positions[column])}. model={model!r} needs complete rows: use "
-        "model='independent' or HybridMixtureClassifier, which leave missing cells out "
-        "exactly, or fill them with a MixtureImputer."
+        f"column {name}. model={model!r} needs complete rows: use model='independent' or "
+        "HybridMixtureClassifier, which leave missing cells out exactly, or fill them "
+        "with a MixtureImputer."
     )
-
-
-def _named(schema: Schema, position: int) -> str:
-    return str(position) if schema.names is None else repr(schema.names[position])

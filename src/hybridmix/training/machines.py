@@ -18,13 +18,15 @@ from hybridmix.med.models.base import TiltedModel
 from hybridmix.med.models.linear import KernelModel, LinearModel
 from hybridmix.med.models.switches import Switched, SwitchedColumns, SwitchedKernels
 from hybridmix.med.solvers.ascent import Ascent, maximised
+from hybridmix.med.solvers.axes import maximise_by_axes
 from hybridmix.med.solvers.newton import newton
 from hybridmix.med.solvers.pairs import maximise_by_pairs
+from hybridmix.med.solvers.single_output import KernelSolution
 
 Matrix: TypeAlias = "FloatArray | sparse.csr_array"
 
-# Steps of two multipliers at a time are much shorter than iterations of other solvers.
-_PAIRS_PER_ITERATION = 10_000
+# Steps of one or two multipliers are much shorter than iterations of other solvers.
+_STEPS_PER_ITERATION = 10_000
 SOLVERS = ("auto", "newton", "pairs", "ascent", "axes", "learned")
 
 
@@ -224,13 +226,7 @@ def _train_kernels(
         weights = constraints.signed(ascent.point.multipliers)
         machine = _kernel_machine(X, weights, ascent.point.bias, inclusion, options)
         return of_ascent(ascent, machine, inclusion)
-    found = maximise_by_pairs(
-        matrices[0],
-        constraints,
-        options.prior,
-        tol=options.tol,
-        max_iter=_PAIRS_PER_ITERATION * options.max_iter,
-    )
+    found = _by_few_multipliers(matrices[0], constraints, options, solver)
     weights = constraints.signed(found.multipliers)
     length = float(np.sum(weights * (matrices[0] @ weights.T).T))
     return TrainedMachine(
@@ -242,6 +238,27 @@ def _train_kernels(
         found.n_iter,
         found.converged,
         found.interrupted,
+    )
+
+
+def _by_few_multipliers(
+    matrix: KernelMatrix, constraints: Constraints, options: MachineOptions, solver: str
+) -> KernelSolution:
+    """Maximise the dual by steps of one or two multipliers."""
+    max_iter = _STEPS_PER_ITERATION * options.max_iter
+    if solver == "pairs":
+        return maximise_by_pairs(
+            matrix, constraints, options.prior, tol=options.tol, max_iter=max_iter
+        )
+    return maximise_by_axes(
+        matrix,
+        constraints,
+        options.prior,
+        bias_variance=options.bias_variance,
+        choice="greedy" if solver == "axes" else "learned",
+        tol=options.tol,
+        max_iter=max_iter,
+        random_state=options.seed,
     )
 
 
