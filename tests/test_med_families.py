@@ -474,7 +474,7 @@ def test_full_covariances_refuse_holes():
 
 
 def test_negative_counts_are_refused():
-    with pytest.raises(ValueError, match="Column 0 has negative values"):
+    with pytest.raises(ValueError, match="those of column 0 are not counts"):
         GammaPoisson(D).prepare(tables()["complete"])
 
 

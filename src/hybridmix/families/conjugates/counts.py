@@ -179,6 +179,6 @@ def _check_counts(rows: Rows) -> None:
     if (rows.real < 0.0).any():
         column = int(np.argmax((rows.real < 0.0).any(axis=1)))
         raise ValueError(
-            f"Column {column} has negative values, which are not counts. Use "
+            f"Negative values in data: those of column {column} are not counts. Use "
             'model="independent" for columns of any numbers.'
         )
