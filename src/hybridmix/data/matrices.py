@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -57,40 +56,30 @@ def _validated(
     estimator: object, X: object, accept_sparse: bool, remedy: str, *, reset: bool
 ) -> FloatArray | sparse.csr_array:
     as_frame(X)  # refuses lazy tables
-    matrix = validate_data(
-        estimator,
-        X,
-        reset=reset,
-        accept_sparse="csr" if accept_sparse else False,
-        dtype=np.float64,
-        ensure_all_finite=False,
-    )
+    try:
+        matrix = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csr" if accept_sparse else False,
+            dtype=np.float64,
+        )
+    except ValueError as error:
+        # scikit-learn's message sends users to its own imputers and estimators.
+        if "contains NaN" in str(error):
+            message = f"Input X contains NaN: {_first_hole(X)}. {remedy}"
+            raise ValueError(message) from None
+        raise
     if sparse.issparse(matrix):
-        matrix = sparse.csr_array(matrix)  # type: ignore[call-overload]
-    _check_finite(matrix, getattr(estimator, "feature_names_in_", None), remedy)
+        return sparse.csr_array(matrix)  # type: ignore[call-overload]
     return matrix
 
 
-def _check_finite(X: FloatArray | sparse.csr_array, names: Any, remedy: str) -> None:
-    """Refuse missing and infinite values, and say where the first one is."""
-    values: FloatArray = X.data if isinstance(X, sparse.csr_array) else X
-    # The sum is finite only if all are, and costs no array of the size of the table.
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(np.sum(values)) or np.isfinite(values).all():
-            return
-    if isinstance(X, sparse.csr_array):
-        held = X.tocoo()
-        wrong = np.flatnonzero(~np.isfinite(held.data))[0]
-        row, column, value = held.row[wrong], held.col[wrong], held.data[wrong]
-    else:
-        row, column = np.argwhere(~np.isfinite(X))[0]
-        value = X[row, column]
+def _first_hole(X: object) -> str:
+    """Say where the first missing value of a table is."""
+    names = getattr(X, "columns", None)
+    to_dense = getattr(X, "toarray", None)  # of sparse tables
+    dense = X if to_dense is None else to_dense()
+    row, column = np.argwhere(np.isnan(np.asarray(dense, dtype=np.float64)))[0]
     name = column if names is None else repr(str(names[column]))
-    if np.isnan(value):
-        raise ValueError(
-            f"Input X contains NaN: the first is in row {row} of column {name}. {remedy}"
-        )
-    raise ValueError(
-        f"Input X contains infinity or a value too large for dtype('float64'): the first "
-        f"is in row {row} of column {name}."
-    )
+    return f"the first is in row {row} of column {name}"

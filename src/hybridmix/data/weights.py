@@ -45,3 +45,9 @@ def read_weights(sample_weight: object, n_rows: int) -> FloatArray | None:
         return np.where(shares > 0.0, weights, 0.0)
     total = float(np.clip(total, _LEAST_TOTAL, _LARGEST_TOTAL))
     return shares * (total / float(shares.sum()))
+
+
+def filled_weights(sample_weight: object, n_rows: int) -> FloatArray:
+    """Check sample weights; ones where there are none."""
+    weights = read_weights(sample_weight, n_rows)
+    return np.ones(n_rows) if weights is None else weights

@@ -100,13 +100,17 @@ def class_names(classes: np.ndarray) -> list[str]:
     return [f"The class {label!r}" for label in classes.tolist()]
 
 
+def check_mark(unlabelled: Any) -> None:
+    """Refuse marks of unlabelled rows that are several."""
+    if not is_single(unlabelled):
+        raise ValueError(
+            f"unlabelled={unlabelled!r} is not valid: it must be a single mark, or None."
+        )
+
+
 def check_label_options(estimator: Any) -> None:
     """Refuse a mark of unlabelled rows, folds or numbers of components of no use."""
-    if not is_single(estimator.unlabelled):
-        raise ValueError(
-            f"unlabelled={estimator.unlabelled!r} is not valid: it must be a single "
-            "mark, or None."
-        )
+    check_mark(estimator.unlabelled)
     if estimator.cv is not None:
         check_splits(estimator.cv)
     wanted = estimator.n_components

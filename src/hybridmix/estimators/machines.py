@@ -7,7 +7,6 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -154,9 +153,11 @@ class MachineEstimator(FittedMachine):
         }
         return known[kernel]
 
-    def _options(self, X: Matrix, prior: MarginPrior) -> MachineOptions:
-        """Return how to train on a table."""
-        gamma = self._gamma(X)
+    def _options(
+        self, X: Matrix, prior: MarginPrior, weights: FloatArray | None = None
+    ) -> MachineOptions:
+        """Return how to train on a table with sample weights."""
+        gamma = self._gamma(X, weights)
         kernels: tuple[Kernel, ...] = ()
         if self.kernels is not None:
             kernels = tuple(self._kernel(kernel, gamma) for kernel in self.kernels)
@@ -179,12 +180,15 @@ class MachineEstimator(FittedMachine):
             cache_size=float(self.cache_size),
         )
 
-    def _gamma(self, X: Matrix) -> float:
+    def _gamma(self, X: Matrix, weights: FloatArray | None) -> float:
         if self.gamma != "scale":
             return float(self.gamma)
-        if sparse.issparse(X):
+        if not isinstance(X, np.ndarray):
             return 1.0  # kernels refuse sparse tables
-        variance = float(X.var())
+        # Over all cells, each with the weight of its row.
+        mean = np.average(X.mean(axis=1), weights=weights)
+        squares = np.einsum("ij,ij->i", X, X) / X.shape[1]
+        variance = float(np.average(squares, weights=weights) - mean**2)
         return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
 
     # Reading --------------------------------------------------------------------------
@@ -207,7 +211,8 @@ class MachineEstimator(FittedMachine):
 
     def _outputs(self, X: Any) -> FloatArray:
         """Return the expected outputs (C, n) of rows."""
-        return self.machine_.outputs(self._read(X))
+        matrix = self._read(X)
+        return self.machine_.outputs(matrix)
 
     def check_consistent(self) -> None:
         """Raise ValueError unless a fit could have published all of it."""

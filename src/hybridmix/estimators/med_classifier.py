@@ -8,38 +8,45 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from hybridmix._checks import check_flag, check_number, check_seed, check_word, is_single
+from hybridmix._checks import check_flag, check_number, check_seed, check_word
 from hybridmix._registered import registered
 from hybridmix._require import require
 from hybridmix._typing import FloatArray, IntArray
-from hybridmix.data import UNLABELLED, Rows, Schema, encode_labels
+from hybridmix.data import UNLABELLED, Schema, encode_labels
 from hybridmix.data.shape_options import PLAIN
 from hybridmix.data.table import read_table, read_training_table
-from hybridmix.data.weights import read_weights
-from hybridmix.estimators.labelled import check_labels_given, class_weighted
+from hybridmix.data.weights import filled_weights
+from hybridmix.estimators.labelled import (
+    check_labels_given,
+    check_mark,
+    class_weighted,
+)
 from hybridmix.estimators.machines import (
     FUNCTIONS,
     MachineEstimator,
     training_attributes,
     training_messages,
 )
-from hybridmix.estimators.options import warn_of
-from hybridmix.families.conjugates import (
-    Conjugate,
-    Dirichlet,
-    DirichletMultinomial,
-    DirichletTrees,
-    GammaPoisson,
-    Independent,
-    NormalGamma,
-    NormalWishart,
+from hybridmix.estimators.med_densities import (
+    COUNTS,
+    DENSITIES,
+    TABLES,
+    check_density_options,
+    conjugate_for,
+    refuse_holes,
+    rows_of_counts,
 )
-from hybridmix.med.bounds import bounds_of
-from hybridmix.med.machines import DensityMachine, LinearMachine, StackedMachine
+from hybridmix.estimators.med_published import (
+    machine_attributes,
+    row_attributes,
+    training_bounds,
+)
+from hybridmix.estimators.med_scores import ScoredClassifier, check_classes
+from hybridmix.estimators.options import warn_of
+from hybridmix.med.machines import StackedMachine
 from hybridmix.med.margins import (
     ExponentialMargin,
     GaussianMargin,
@@ -56,13 +63,8 @@ from hybridmix.training.discrimination import (
     LabelledRows,
     Train,
     calibrated,
-    log_scores,
 )
-from hybridmix.training.machines import TrainedMachine
 
-_TABLES = ("gaussian", "independent", "tree")
-_COUNTS = ("poisson", "multinomial")
-DENSITIES = (*_TABLES, *_COUNTS)
 _MARGIN_PRIORS: dict[str, Callable[[float, float, float], MarginPrior]] = {
     "exponential": ExponentialMargin,
     "laplace": LaplaceMargin,
@@ -72,7 +74,7 @@ _MARGIN_PRIORS: dict[str, Callable[[float, float, float], MarginPrior]] = {
 
 @registered
 @dataclass(eq=False, repr=False)
-class MEDClassifier(ClassifierMixin, MachineEstimator):
+class MEDClassifier(ScoredClassifier, MachineEstimator):
     r"""Classify by a distribution over models that is trained by margins.
 
     Of all distributions over models :math:`\Theta` (and over margins :math:`\gamma` of
@@ -93,10 +95,10 @@ class MEDClassifier(ClassifierMixin, MachineEstimator):
     model : str or callable, default="linear"
         Discriminant functions: "linear"; with a kernel, "rbf", "poly", "precomputed" (X
         is then the kernel matrix) or a function of two arrays of rows that returns their
-        kernel matrix. Or log densities of the classes: "gaussian" (full covariances;
+        kernel matrix. Or log densities of the classes: "gaussian" (full covariances of
         complete real columns), "independent" (real and categorical columns with holes,
-        which are left out exactly), "tree" (complete categorical columns; a distribution
-        over all trees that connect them), "poisson" and "multinomial" (counts).
+        which are left out exactly), "tree" (a distribution over all trees that connect
+        the complete categorical columns), "poisson" and "multinomial" (counts).
     C : float, default=1.0
         Largest multiplier of a row: the larger, the less a row may lack a margin.
     margin : float, default=1.0
@@ -142,8 +144,8 @@ class MEDClassifier(ClassifierMixin, MachineEstimator):
     class_weight : "balanced", mapping or None, default=None
         Weights of the classes, as in scikit-learn.
     calibrate : bool, default=True
-        Fit the scale of the outputs to held-out rows, for `predict_proba`. It takes as
-        long as training on each of three folds.
+        Fit the scale of the outputs to held-out rows of three folds, for
+        `predict_proba`. Precomputed kernels are not calibrated.
     categorical_features : sequence, default=None
         Columns that are categorical whatever their type, for densities.
     solver : str, default="auto"
@@ -175,8 +177,8 @@ class MEDClassifier(ClassifierMixin, MachineEstimator):
         Rows that have a multiplier.
     inclusion_ : ndarray of shape (p,), (C, p) or (M,)
         Posterior probabilities of the switches. They rank well, but are not calibrated.
-    edge_probabilities_ : ndarray of shape (C, p, p)
-        Of ``model="tree"``: how probable it is that columns are connected.
+    edge_probabilities_ : ndarray of shape (C, k, k)
+        Of ``model="tree"``: how probable it is that categorical columns are connected.
     bounds_ : Bounds
         Bounds of the error on new rows, with their assumptions; for two classes.
     dual_value_, dual_gap_ : float
@@ -240,10 +242,10 @@ class MEDClassifier(ClassifierMixin, MachineEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        is_table = self._has_densities(_TABLES)
+        is_table = self._has_densities(TABLES)
         tags.input_tags.allow_nan = self._has_densities(("independent",))
         tags.input_tags.categorical = tags.input_tags.string = is_table
-        tags.input_tags.positive_only = self._has_densities(_COUNTS)
+        tags.input_tags.positive_only = self._has_densities(COUNTS)
         return tags
 
     def _has_densities(self, kinds: tuple[str, ...] = DENSITIES) -> bool:
@@ -270,16 +272,13 @@ class MEDClassifier(ClassifierMixin, MachineEstimator):
         self._check_options()
         check_labels_given(self, y)
         classes, labels = encode_labels(y, self.unlabelled)
-        features, attributes = self._read_features(X)
-        n_rows = features.n_rows if isinstance(features, Rows) else features.shape[0]
-        check_consistent_length(np.empty(n_rows), labels)
-        weights = read_weights(
-            class_weighted(self.class_weight, classes, labels, sample_weight), n_rows
-        )
-        filled = np.ones(n_rows) if weights is None else weights
-        used = (filled > 0.0) & self._takes_part(labels)
-        _check_classes(labels[used], classes)
-        rows = LabelledRows(features, labels, len(classes), filled)
+        sample_weight = class_weighted(self.class_weight, classes, labels, sample_weight)
+        features, weights, attributes = self._read_features(X, sample_weight)
+        n_rows = len(weights)
+        check_consistent_length(weights, labels)
+        used = (weights > 0.0) & self._takes_part(labels)
+        check_classes(labels[used], classes)
+        rows = LabelledRows(features, labels, len(classes), weights)
         rows = rows[np.flatnonzero(used)]
         train = self._procedure(rows, attributes)
         with printing(self.verbose):
@@ -292,11 +291,15 @@ class MEDClassifier(ClassifierMixin, MachineEstimator):
             **attributes,
             "classes_": classes,
             **training_attributes(trained),
-            **self._of_machine(trained),
-            **self._of_rows(trained, rows, np.flatnonzero(used), n_rows),
+            **row_attributes(trained, rows, np.flatnonzero(used), n_rows),
             "temperature_": calibration.temperature,
             "uniform_share_": calibration.uniform_share,
         }
+        if not self._is_precomputed:
+            found |= machine_attributes(trained)
+        if len(classes) == 2:
+            has_columns = not self._is_precomputed
+            found["bounds_"] = training_bounds(trained, rows, self.margin, has_columns)
         self._publish(found)
         warn_of(training_messages(trained, self.max_iter))
         return self
@@ -314,7 +317,8 @@ class MEDClassifier(ClassifierMixin, MachineEstimator):
         )
         if self._has_densities():
             options = self._options(np.zeros((1, 1)), prior)
-            conjugate = self._conjugate(rows.features, attributes.get("schema_"))
+            schema = attributes.get("schema_")
+            conjugate = conjugate_for(self.model, rows.features, schema)
             return Densities(options, conjugate, self.prior, float(self.prior_strength))
         if sparse.issparse(rows.features) and self.transduction == "gaussian":
             raise ValueError(
@@ -327,178 +331,43 @@ class MEDClassifier(ClassifierMixin, MachineEstimator):
                 "transduction with more than two classes needs multi_class='one-vs-rest'."
             )
         return Functions(
-            self._options(rows.features, prior),
+            self._options(rows.features, prior, rows.weights),
             apart,
             self.transduction,
             float(self.label_precision) ** 2,
             float(self.unlabelled_weight),
         )
 
-    def _conjugate(self, rows: Rows, schema: Schema | None) -> Conjugate:
-        """Return the priors of the densities of a table."""
-        n_real = len(rows.real)
-        if self.model == "poisson":
-            return GammaPoisson(n_real)
-        if self.model == "multinomial":
-            return DirichletMultinomial(n_real)
-        sizes = () if schema is None else schema.code_sizes
-        if self.model == "gaussian":
-            self._refuse_columns(schema, "categorical", len(sizes))
-            return NormalWishart(n_real)
-        if self.model == "tree":
-            self._refuse_columns(schema, "real", n_real)
-            return DirichletTrees(sizes)
-        parts: list[Conjugate] = [NormalGamma(n_real)] if n_real else []
-        return Independent((*parts, *([Dirichlet(sizes)] if sizes else [])))
-
-    def _refuse_columns(self, schema: Schema | None, kind: str, n_columns: int) -> None:
-        if not n_columns or schema is None:
-            return
-        positions = schema.real if kind == "real" else schema.categorical
-        column = (
-            positions[0] if schema.names is None else repr(schema.names[positions[0]])
-        )
-        way_out = (
-            "Use model='independent'."
-            if kind == "categorical"
-            else "Use model='independent', or KBinsDiscretizer in a pipeline with "
-            "categorical_features."
-        )
-        raise ValueError(
-            f"model={self.model!r} does not take {kind} columns, such as column "
-            f"{column}. {way_out}"
-        )
-
-    # What is published ------------------------------------------------------------------
-
-    def _of_machine(self, trained: TrainedMachine) -> dict[str, Any]:
-        """Return the attributes that the machine determines."""
-        machine, found = trained.machine, {}
-        if trained.inclusion is not None:
-            found["inclusion_"] = trained.inclusion
-        if isinstance(machine, StackedMachine):
-            linear = [part for part in machine.parts if isinstance(part, LinearMachine)]
-            if linear:
-                coef = np.vstack([part.coef for part in linear])
-                machine = LinearMachine(coef, np.hstack([part.bias for part in linear]))
-        if isinstance(machine, LinearMachine) and not self._is_precomputed:
-            found["coef_"], found["intercept_"] = machine.coef, machine.bias
-        if isinstance(machine, DensityMachine):
-            found["intercept_"] = machine.bias
-            conjugate = machine.densities.conjugate
-            if isinstance(conjugate, DirichletTrees):
-                edges = conjugate.edge_probabilities(machine.densities.hyper)
-                found["edge_probabilities_"] = edges
-        return found
-
-    def _of_rows(
-        self, trained: TrainedMachine, rows: LabelledRows, used: IntArray, n_rows: int
-    ) -> dict[str, Any]:
-        """Return multipliers of all rows, and what follows from them."""
-        parts = trained.multipliers.reshape(-1, len(used))
-        found: dict[str, Any] = {}
-        if rows.n_classes == 2:
-            own = parts[0]
-            found["bounds_"] = self._bounds(trained, rows)
-        elif isinstance(trained.machine, StackedMachine):
-            own = parts.T
-        else:
-            ranks = np.arange(rows.n_classes - 1)[:, None]
-            own = np.zeros((len(used), rows.n_classes))
-            np.put_along_axis(own.T, ranks + (ranks >= rows.labels), parts, axis=0)
-        multipliers = np.zeros((n_rows, *own.shape[1:]))
-        multipliers[used] = own
-        has_any = multipliers.reshape(n_rows, -1).any(axis=1)
-        return {**found, "multipliers_": multipliers, "support_": np.flatnonzero(has_any)}
-
-    def _bounds(self, trained: TrainedMachine, rows: LabelledRows) -> Any:
-        known = np.flatnonzero(rows.labelled)
-        scores = log_scores(trained.machine.outputs(rows.features[known]))
-        margins = (scores[1] - scores[0]) * (2.0 * rows.labels[known] - 1.0)
-        geometry = None
-        if isinstance(trained.machine, LinearMachine) and not self._is_precomputed:
-            X = rows.features[known]
-            centre = np.asarray(X.mean(axis=0)).ravel()
-            squares = np.asarray((X**2).sum(axis=1)).ravel()
-            lengths = squares - 2.0 * (X @ centre) + centre @ centre
-            radius = float(np.sqrt(max(lengths.max(), 0.0)))
-            length = float(np.linalg.norm(trained.machine.coef))
-            geometry = (2.0 * radius, length, X.shape[1])
-        return bounds_of(
-            margins,
-            trained.multipliers.reshape(-1, len(rows.labels))[0][known],
-            float(self.margin),
-            trained.divergence,
-            geometry,
-        )
-
     # Reading --------------------------------------------------------------------------
 
-    def _read_features(self, X: Any) -> tuple[Any, dict[str, Any]]:
-        """Read the training table: a matrix, or encoded rows for densities."""
-        if not self._has_densities(_TABLES):
+    def _read_features(
+        self, X: Any, sample_weight: Any
+    ) -> tuple[Any, FloatArray, dict[str, Any]]:
+        """Read a training table and its weights.
+
+        The table becomes a matrix, or encoded rows for densities.
+        """
+        if not self._has_densities(TABLES):
             matrix, attributes = self._read_training(X)
-            return self._as_counts(matrix), attributes
+            weights = filled_weights(sample_weight, matrix.shape[0])
+            return self._as_counts(matrix), weights, attributes
         columns, found = read_training_table(self, X)
-        schema = Schema.learn(columns, self.categorical_features, PLAIN)
-        return schema.encode(columns)[:], {**found, "schema_": schema}
+        weights = filled_weights(sample_weight, columns.n_rows)
+        schema = Schema.learn(columns, self.categorical_features, PLAIN, weights=weights)
+        return schema.encode(columns)[:], weights, {**found, "schema_": schema}
 
     def _as_counts(self, matrix: Any) -> Any:
         """Return rows of counts, if the densities are those of counts."""
-        if not self._has_densities(_COUNTS):
-            return matrix
-        return Rows(matrix.T, None, np.empty((0, len(matrix)), dtype=np.int32))
+        return rows_of_counts(matrix) if self._has_densities(COUNTS) else matrix
 
     def _outputs(self, X: Any) -> FloatArray:
-        if not self._has_densities(_TABLES):
-            matrix = self._as_counts(self._read(X))
-            return self.machine_.outputs(matrix)
+        if not self._has_densities(TABLES):
+            matrix = self._read(X)
+            return self.machine_.outputs(self._as_counts(matrix))
         check_is_fitted(self, "machine_")
-        return self.machine_.outputs(self.schema_.encode(read_table(self, X))[:])
-
-    # Predictions ------------------------------------------------------------------------
-
-    def decision_function(self, X: Any) -> FloatArray:
-        """Return the expected outputs of rows.
-
-        Parameters
-        ----------
-        X : array-like, sparse or data frame of shape (n, p)
-            Rows.
-
-        Returns
-        -------
-        scores : ndarray of shape (n,) or (n, C)
-            Positive for the second of two classes; of several classes, the highest one
-            is predicted.
-        """
-        outputs = self._outputs(X)
-        if len(self.classes_) == 2:
-            return outputs[-1] - outputs[0] if len(outputs) == 2 else outputs[0]
-        return np.ascontiguousarray(outputs.T)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the predicted label of each row."""
-        scores = log_scores(self._outputs(X))
-        return self.classes_[scores.argmax(axis=0)]
-
-    def predict_log_proba(self, X: Any) -> FloatArray:
-        """Return log probabilities of the classes, (n, C)."""
-        scores = log_scores(self._outputs(X))
-        return np.ascontiguousarray(self._calibration.log_probabilities(scores).T)
-
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Return probabilities of the classes, (n, C).
-
-        They are softmax functions of the outputs, on a scale that was fitted to held-out
-        rows if ``calibrate=True``.
-        """
-        scores = log_scores(self._outputs(X))
-        return np.ascontiguousarray(self._calibration.probabilities(scores).T)
-
-    @property
-    def _calibration(self) -> Calibration:
-        return Calibration(self.temperature_, self.uniform_share_)
+        rows = self.schema_.encode(read_table(self, X))[:]
+        refuse_holes(self.model, rows, self.schema_)
+        return self.machine_.outputs(rows)
 
     # Checks ---------------------------------------------------------------------------
 
@@ -515,35 +384,11 @@ class MEDClassifier(ClassifierMixin, MachineEstimator):
         check_number("unlabelled_weight", self.unlabelled_weight, 1e-12, 1e6)
         check_flag("calibrate", self.calibrate)
         check_seed(self.random_state)
-        if not is_single(self.unlabelled):
-            raise ValueError(
-                f"unlabelled={self.unlabelled!r} is not valid: it must be a single mark, "
-                "or None."
-            )
+        check_mark(self.unlabelled)
         if self.transduction is not None:
             check_word("transduction", self.transduction, TRANSDUCTIONS)
-        self._check_densities()
-
-    def _check_densities(self) -> None:
-        """Refuse options that densities do not have."""
-        if not self._has_densities():
-            return
-        if self.kernels is not None:
-            raise ValueError(f"kernels are not for densities: model={self.model!r}.")
-        if self.transduction is not None:
-            raise ValueError(
-                f"transduction is not for densities: model={self.model!r}. "
-                "HybridMixtureClassifier learns from unlabelled rows."
-            )
-        if self.solver not in ("auto", "ascent"):
-            raise ValueError(
-                f"solver={self.solver!r} does not suit densities: use solver='auto'."
-            )
-        if self.model in ("gaussian", "tree", "multinomial") and self.inclusion < 1.0:
-            raise ValueError(
-                f"inclusion needs columns that are independent: model={self.model!r} is "
-                "not such a model. Use model='independent' or 'poisson'."
-            )
+        if self._has_densities():
+            check_density_options(self)
 
     def check_consistent(self) -> None:
         """Raise ValueError unless a fit could have published all of it."""
@@ -556,18 +401,4 @@ class MEDClassifier(ClassifierMixin, MachineEstimator):
         )
         require(found == wanted, "machine_ has other outputs than classes_")
         has_schema = isinstance(getattr(self, "schema_", None), Schema)
-        require(has_schema == self._has_densities(_TABLES), "schema_ is wrong")
-
-
-def _check_classes(labels: IntArray, classes: np.ndarray) -> None:
-    """Refuse a single class, and classes without a row of positive weight."""
-    if len(classes) < 2:
-        raise ValueError(
-            f"y has only one class, {classes.tolist()[0]!r}: a classifier needs rows of "
-            "at least two classes."
-        )
-    absent = np.flatnonzero(np.bincount(labels[labels >= 0], minlength=len(classes)) == 0)
-    if len(absent):
-        raise ValueError(
-            f"The class {classes.tolist()[absent[0]]!r} has no row of positive weight."
-        )
+        require(has_schema == self._has_densities(TABLES), "schema_ is wrong")

@@ -57,7 +57,7 @@ class MEDOutlierDetector(OutlierMixin, MachineEstimator):
         Largest multiplier of a row: the smaller, the more rows may lack a margin.
     smoothness : float, default=0.1
         :math:`\tau`, how smooth the loss of a lacking margin is; 0 is the hinge.
-    contamination : float or "auto", default="auto"
+    contamination : float or "auto", default=0.1
         Share of the training rows to flag. "auto" flags rows of a score below
         ``1 - smoothness / C``, which have, if they are trained on, a multiplier of more
         than half of ``C``.
@@ -109,7 +109,7 @@ class MEDOutlierDetector(OutlierMixin, MachineEstimator):
     _: KW_ONLY
     smoothness: float = 0.1
     bias: float = 0.0  # type: ignore[assignment]
-    contamination: float | str = "auto"
+    contamination: float | str = 0.1
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the function and choose the threshold.
@@ -139,7 +139,7 @@ class MEDOutlierDetector(OutlierMixin, MachineEstimator):
             rows = rows[:, used]
         asked = SignedRows(np.ones(len(used)), filled[used])
         with printing(self.verbose):
-            trained = train_machine(rows, asked, self._options(rows, prior))
+            trained = train_machine(rows, asked, self._options(rows, prior, filled[used]))
         multipliers = np.zeros(n_rows)
         multipliers[used] = trained.multipliers
         found = {

@@ -24,15 +24,9 @@ from hybridmix.estimators.machines import (
     training_attributes,
     training_messages,
 )
+from hybridmix.estimators.med_densities import conjugate_for
 from hybridmix.estimators.options import warn_of
 from hybridmix.estimators.targets import RealTargets
-from hybridmix.families.conjugates import (
-    Conjugate,
-    Dirichlet,
-    Independent,
-    NormalGamma,
-    NormalWishart,
-)
 from hybridmix.med.machines import LinearMachine, StackedMachine
 from hybridmix.med.margins import TubeMargin
 from hybridmix.progress import printing
@@ -40,7 +34,7 @@ from hybridmix.training.discrimination import stacked
 from hybridmix.training.machines import TrainedMachine
 from hybridmix.training.tubes import TargetRows, TrainTarget, TubeFunctions, TubeRatios
 
-_RATIOS = ("gaussian", "independent")
+_RATIO = "independent"
 _TRANSDUCTIONS = ("gaussian",)
 
 
@@ -68,9 +62,8 @@ class MEDRegressor(RealTargets, MachineEstimator):
     model : str or callable, default="linear"
         Functions: "linear"; with a kernel, "rbf", "poly", "precomputed" (X is then the
         kernel matrix) or a function of two arrays of rows that returns their kernel
-        matrix. Or log ratios of two densities: "gaussian" (full covariances; complete
-        real columns) and "independent" (real and categorical columns with holes, which
-        are left out exactly).
+        matrix. Or "independent": log ratios of two densities of independent columns, real
+        or categorical, whose holes are left out exactly.
     C : float, default=1.0
         Largest multiplier of a row: the slope of the loss of a large error.
     epsilon : float, default=0.1
@@ -99,8 +92,9 @@ class MEDRegressor(RealTargets, MachineEstimator):
     unlabelled_weight : float, default=1.0
         What a row without a target counts in transduction, compared with other rows.
     prior_strength : float, default=0.1
-        How much each row counts in the prior of the two densities, one like rows of high
-        targets, the other like rows of low targets.
+        How much each row counts in the priors of the two densities of
+        ``model="independent"``, which are like the table: the larger, the less they can
+        differ.
     categorical_features : sequence, default=None
         Columns that are categorical whatever their type, for densities.
     solver : str, default="auto"
@@ -171,7 +165,7 @@ class MEDRegressor(RealTargets, MachineEstimator):
     prior_strength: float = 0.1
     categorical_features: Sequence[int | str | bool] | None = None
 
-    _models: ClassVar[tuple[str, ...]] = (*FUNCTIONS, *_RATIOS)
+    _models: ClassVar[tuple[str, ...]] = (*FUNCTIONS, _RATIO)
     _remedy: ClassVar[str] = (
         "Linear and kernel models need complete rows: fill the holes with a "
         "MixtureImputer in a pipeline, or use MixtureRegressor or model='independent', "
@@ -181,13 +175,13 @@ class MEDRegressor(RealTargets, MachineEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.single_output = False
-        tags.input_tags.allow_nan = self._has_densities and self.model == "independent"
+        tags.input_tags.allow_nan = self._has_densities
         tags.input_tags.categorical = tags.input_tags.string = self._has_densities
         return tags
 
     @property
     def _has_densities(self) -> bool:
-        return isinstance(self.model, str) and self.model in _RATIOS
+        return isinstance(self.model, str) and self.model == _RATIO
 
     # Training -------------------------------------------------------------------------
 
@@ -222,7 +216,7 @@ class MEDRegressor(RealTargets, MachineEstimator):
         targets = columns.real(range(columns.n_columns))
         filled = np.ones(n_rows) if weights is None else weights
         used = [(filled > 0.0) & self._takes_part(own) for own in targets.T]
-        train = self._procedure(features, attributes.get("schema_"))
+        train = self._procedure(features, weights, attributes.get("schema_"))
         parts = []
         with printing(self.verbose):
             for own, rows in zip(targets.T, used, strict=True):
@@ -263,30 +257,17 @@ class MEDRegressor(RealTargets, MachineEstimator):
         coef[:, places] = machine.coef
         return replace(trained, machine=LinearMachine(coef, machine.bias))
 
-    def _procedure(self, features: Any, schema: Schema | None) -> TrainTarget:
+    def _procedure(
+        self, features: Any, weights: FloatArray | None, schema: Schema | None
+    ) -> TrainTarget:
         """Return how a target is trained on."""
         prior = TubeMargin(float(self.C), float(self.smoothness), float(self.epsilon))
         if not self._has_densities:
-            options = self._options(features, prior)
+            options = self._options(features, prior, weights)
             return TubeFunctions(options, float(self.unlabelled_weight))
         options = self._options(np.zeros((1, 1)), prior)
-        conjugate = self._conjugate(features, schema)
+        conjugate = conjugate_for(self.model, features, schema)
         return TubeRatios(options, conjugate, float(self.prior_strength))
-
-    def _conjugate(self, rows: Rows, schema: Any) -> Conjugate:
-        """Return the priors of the densities of a table."""
-        n_real, sizes = len(rows.real), schema.code_sizes
-        if self.model == "gaussian":
-            if sizes:
-                place = schema.categorical[0]
-                column = place if schema.names is None else repr(schema.names[place])
-                raise ValueError(
-                    "model='gaussian' does not take categorical columns, such as column "
-                    f"{column}. Use model='independent'."
-                )
-            return NormalWishart(n_real)
-        parts: list[Conjugate] = [NormalGamma(n_real)] if n_real else []
-        return Independent((*parts, *([Dirichlet(sizes)] if sizes else [])))
 
     # Reading and predicting -----------------------------------------------------------
 
@@ -348,11 +329,6 @@ class MEDRegressor(RealTargets, MachineEstimator):
         if self.solver not in ("auto", "ascent"):
             raise ValueError(
                 f"solver={self.solver!r} does not suit densities: use solver='auto'."
-            )
-        if self.model == "gaussian" and self.inclusion < 1.0:
-            raise ValueError(
-                "inclusion needs columns that are independent: model='gaussian' is not "
-                "such a model. Use model='independent'."
             )
 
     def check_consistent(self) -> None:

@@ -8,7 +8,7 @@ sums of its rows are added to numbers in double precision.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -17,7 +17,7 @@ from scipy.linalg.blas import daxpy, saxpy
 
 from hybridmix._registered import registered
 from hybridmix._require import require, require_number, require_positive
-from hybridmix._typing import FloatArray, IntArray
+from hybridmix._typing import BoolArray, FloatArray, IntArray
 
 # Blocks of a kernel matrix have about this many bytes, to stay in the processor's cache.
 _BLOCK_BYTES = 1 << 19
@@ -232,11 +232,15 @@ class KernelMatrix(ABC):
 
     @abstractmethod
     def block(self, indices: IntArray) -> FloatArray:
-        """Return the values (m, m) of some rows with each other, in double precision."""
+        """Return the values (m, m) of some rows with each other, until the next call."""
 
     @abstractmethod
     def combined(self, indices: IntArray, weights: FloatArray) -> FloatArray:
         """Return the sum (n,) of rows of the matrix by weights (m,)."""
+
+    @abstractmethod
+    def product(self, indices: IntArray, weights: FloatArray) -> FloatArray:
+        """Return the same sum (n,), of rows that are not to be kept for it."""
 
     def row(self, index: int) -> FloatArray:
         """Return a row of the matrix, (n,)."""
@@ -247,7 +251,7 @@ class KernelMatrix(ABC):
         columns = []
         for own in weights.T:
             used = np.flatnonzero(own)
-            columns.append(self.combined(used, own[used]))
+            columns.append(self.product(used, own[used]))
         return np.stack(columns, axis=1)
 
 
@@ -278,12 +282,15 @@ class GivenMatrix(KernelMatrix):
     def combined(self, indices: IntArray, weights: FloatArray) -> FloatArray:
         return weights @ self.values[indices]
 
+    product = combined
+
 
 class Gram(KernelMatrix):
-    """A kernel matrix whose rows are computed when they are asked for, and then kept.
+    """A kernel matrix whose rows are computed when they are asked for.
 
-    The rows that were asked for least recently make room for others. The whole matrix
-    is there only if it fits and every row was asked for.
+    Rows that are asked for again are kept, until others need the room that were asked
+    for more recently. Most rows are asked for once, and memory that was never touched
+    is dearer than computing them. The whole matrix is never there unless it fits.
 
     Parameters
     ----------
@@ -300,14 +307,17 @@ class Gram(KernelMatrix):
         self.kernel, self.X, self.shape = kernel, X, (n, n)
         self.precision = float(np.finfo(kernel.dtype).eps)
         self._fill = kernel.against(X)
-        row_bytes = n * np.dtype(kernel.dtype).itemsize
-        n_kept = min(max(int(cache_size * 2**20 / row_bytes), 1), n)
+        itemsize = np.dtype(kernel.dtype).itemsize
+        n_kept = min(max(int(cache_size * 2**20 / (n * itemsize)), 1), n)
         self._kept = np.empty((n_kept, n), kernel.dtype)
         self._place = np.full(n, -1)  # of each row among those kept
         self._owner = np.full(n_kept, -1)  # and the inverse
         self._asked = np.zeros(n_kept, dtype=np.int64)
-        self._time = 0
-        self._step = max(min(n_kept, _block_rows(n, row_bytes // n) * 16), 1)
+        self._time, self._n_used = 0, 0
+        self._known = np.zeros(n, dtype=bool)  # rows that were asked for before
+        self._step = min(_block_rows(n, itemsize), n_kept)
+        self._passing = np.empty((self._step, n), kernel.dtype)
+        self._square = np.empty(0, kernel.dtype)
 
     @property
     def diagonal(self) -> FloatArray:
@@ -315,57 +325,90 @@ class Gram(KernelMatrix):
 
     def rows(self, indices: IntArray) -> FloatArray:
         found = np.empty((len(indices), self.shape[1]), self._kept.dtype)
-        for first in range(0, len(indices), self._step):
-            part = slice(first, first + self._step)
+        for part in self._parts(len(indices)):
             found[part] = self._kept[self._places(indices[part])]
         return found
 
     def block(self, indices: IntArray) -> FloatArray:
         # Computing it costs no more than collecting it from rows that are kept, and does
         # not ask for whole rows.
+        size = len(indices)
+        if len(self._square) < size**2:
+            self._square = np.empty(size**2, self._kept.dtype)
+        values = self._square[: size**2].reshape(size, size)
         rows = self.X[indices]
-        values = self.kernel.between(rows, rows).astype(np.float64, copy=False)
-        values.flat[:: len(rows) + 1] = self.kernel.diagonal(rows)
+        self.kernel.against(rows)(rows, values)
+        values.flat[:: size + 1] = self.kernel.diagonal(rows)
         return values
 
     def combined(self, indices: IntArray, weights: FloatArray) -> FloatArray:
-        # Adding rows one by one is faster than collecting them for one product.
-        dtype = self._kept.dtype
-        add = saxpy if dtype == np.float32 else daxpy
+        is_kept = self._known[indices]
+        self._known[indices] = True
+        return self._sum(indices, weights, is_kept)
+
+    def product(self, indices: IntArray, weights: FloatArray) -> FloatArray:
+        return self._sum(indices, weights, self._place[indices] >= 0)
+
+    def _sum(
+        self, indices: IntArray, weights: FloatArray, is_kept: BoolArray
+    ) -> FloatArray:
         total = np.zeros(self.shape[0])
-        for first in range(0, len(indices), self._step):
-            part = slice(first, first + self._step)
-            sums = np.zeros(self.shape[0], dtype)
-            places = self._places(indices[part])
-            for place, weight in zip(places.tolist(), weights[part], strict=True):
+        self._add_passing(indices[~is_kept], weights[~is_kept], total)
+        self._add_kept(indices[is_kept], weights[is_kept], total)
+        return total
+
+    def _add_passing(
+        self, indices: IntArray, weights: FloatArray, total: FloatArray
+    ) -> None:
+        factors = weights.astype(self._kept.dtype)
+        for part in self._parts(len(indices)):
+            rows = self._passing[: len(indices[part])]
+            self._fill(self.X[indices[part]], rows)
+            total += factors[part] @ rows
+
+    def _add_kept(
+        self, indices: IntArray, weights: FloatArray, total: FloatArray
+    ) -> None:
+        # Adding rows one by one is faster than collecting them for one product.
+        add = saxpy if self._kept.dtype == np.float32 else daxpy
+        sums = np.empty(self.shape[0], self._kept.dtype)
+        for part in self._parts(len(indices)):
+            sums[:] = 0.0
+            places = self._places(indices[part]).tolist()
+            for place, weight in zip(places, weights[part].tolist(), strict=True):
                 add(self._kept[place], sums, a=weight)
             total += sums
-        return total
+
+    def _parts(self, count: int) -> Iterator[slice]:
+        """Cut into parts that the processor's cache holds.
+
+        Sums over a part are in the precision of the kernel, and sums of parts in double.
+        """
+        return (slice(i, i + self._step) for i in range(0, count, self._step))
 
     def _places(self, indices: IntArray) -> IntArray:
         """Return where distinct rows are kept, at most `_step`, after computing them."""
         self._time += 1
         places = self._place[indices]
-        known = places >= 0
-        self._asked[places[known]] = self._time
-        missing = indices[~known]
-        if len(missing):
-            places[~known] = self._keep(missing)
+        is_kept = places >= 0
+        self._asked[places[is_kept]] = self._time
+        if not is_kept.all():
+            places[~is_kept] = self._keep(indices[~is_kept])
         return places
 
     def _keep(self, missing: IntArray) -> IntArray:
         """Compute rows in place of those that were asked for least recently."""
-        m = len(missing)
-        # Places that were never used have the time 0, and come first in order.
-        places = np.sort(np.argsort(self._asked, kind="stable")[:m])
+        m, first = len(missing), self._n_used
+        if first + m <= len(self._kept):
+            places, self._n_used = np.arange(first, first + m), first + m
+        else:
+            places = np.argpartition(self._asked, m - 1)[:m]
+            self._n_used = len(self._kept)
         former = self._owner[places]
         self._place[former[former >= 0]] = -1
-        if places[-1] - places[0] == m - 1:
-            self._fill(self.X[missing], self._kept[places[0] : places[-1] + 1])
-        else:
-            values = np.empty((m, self.shape[1]), self._kept.dtype)
-            self._fill(self.X[missing], values)
-            self._kept[places] = values
+        rows = self._passing[:m]
+        self._fill(self.X[missing], rows)
+        self._kept[places] = rows
         self._place[missing], self._owner[places] = places, missing
         self._asked[places] = self._time
         return places

@@ -104,7 +104,8 @@ class Functions:
             signs = (np.where(rows.labels == c, 1.0, -1.0) for c in range(rows.n_classes))
             return stacked([self._train_signs(rows, own) for own in signs])
         asked = Rivals(rows.labels, rows.n_classes, rows.weights)
-        return train_machine(rows.features, asked, self.options)
+        trained = train_machine(rows.features, asked, self.options)
+        return replace(trained, machine=_centred(trained.machine))
 
     def _train_signs(self, rows: LabelledRows, signs: FloatArray) -> TrainedMachine:
         """Train one class against the others."""
@@ -159,22 +160,35 @@ class Densities:
             prior = flat_prior(self.conjugate, encoded, members)
         model = ClassFamilies(self.conjugate, encoded, prior, self.options.inclusion)
         asked: Constraints = Rivals(rows.labels, rows.n_classes, rows.weights)
-        ascent = ascended(model, asked, self.options)
+        shares = members.sum(axis=1) / members.sum()
+        ascent = ascended(model, asked, self.options, np.log(shares))
         densities = ascent.point.tilted.posterior
         inclusion = densities.inclusion if self.options.inclusion < 1.0 else None
-        machine = DensityMachine(densities, ascent.point.bias)
+        machine = _centred(DensityMachine(densities, ascent.point.bias))
         return of_ascent(ascent, machine, inclusion)
+
+
+def _centred(machine: Any) -> Any:
+    """Return a machine of all classes whose biases have the sum 0.
+
+    Margins are differences of outputs: a constant added to all of them is arbitrary.
+    """
+    return replace(machine, bias=machine.bias - machine.bias.mean())
 
 
 def stacked(parts: list[TrainedMachine]) -> TrainedMachine:
     """Return outputs that were trained apart as one machine."""
+
+    def total(name: str) -> float:
+        return float(sum(getattr(part, name) for part in parts))
+
     inclusions = [part.inclusion for part in parts if part.inclusion is not None]
     return TrainedMachine(
         StackedMachine(tuple(part.machine for part in parts)),  # type: ignore[misc]
         np.concatenate([part.multipliers for part in parts]),
-        sum(part.value for part in parts),
-        sum(part.gap for part in parts),
-        sum(part.divergence for part in parts),
+        total("value"),
+        total("gap"),
+        total("divergence"),
         max(part.n_iter for part in parts),
         all(part.converged for part in parts),
         any(part.interrupted for part in parts),

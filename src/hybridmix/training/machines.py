@@ -19,13 +19,15 @@ from hybridmix.med.models.linear import KernelModel, LinearModel
 from hybridmix.med.models.switches import Switched, SwitchedColumns, SwitchedKernels
 from hybridmix.med.models.transduction import GaussianTargets
 from hybridmix.med.solvers.ascent import Ascent, maximised
+from hybridmix.med.solvers.axes import maximise_by_axes
 from hybridmix.med.solvers.newton import newton
 from hybridmix.med.solvers.pairs import maximise_by_pairs
+from hybridmix.med.solvers.single_output import KernelSolution
 
 Matrix: TypeAlias = "FloatArray | sparse.csr_array"
 
-# Steps of two multipliers at a time are much shorter than iterations of other solvers.
-_PAIRS_PER_ITERATION = 10_000
+# Steps of one or two multipliers are much shorter than iterations of other solvers.
+_STEPS_PER_ITERATION = 10_000
 SOLVERS = ("auto", "newton", "pairs", "ascent", "axes", "learned")
 
 
@@ -156,26 +158,29 @@ def train_machine(
 
 def _chosen_solver(constraints: Constraints, options: MachineOptions) -> str:
     """Return the solver, or refuse one that does not suit the problem."""
-    flat = np.isinf(options.bias_variance)
-    is_kernel = bool(options.kernels) or options.precomputed
-    single = isinstance(constraints, SignedRows | TargetSides)
-    plain = options.inclusion == 1.0 and len(options.kernels) <= 1
-    suited = {
-        "newton": not is_kernel and plain,
-        "pairs": is_kernel and flat and single and plain,
-        "ascent": True,
-        "axes": is_kernel and not flat and single and plain,
-    }
-    suited["learned"] = suited["axes"]
+    suited = _suited_solvers(constraints, options)
     if options.solver == "auto":
-        return next(name for name in SOLVERS[1:] if suited[name])
-    if not suited[options.solver]:
-        fitting = ", ".join(name for name in SOLVERS[1:] if suited[name])
+        return suited[0]
+    if options.solver not in suited:
         raise ValueError(
             f"solver={options.solver!r} does not suit this problem: it is for "
-            f"{_SUITED_TO[options.solver]}. Use solver='auto', or one of {fitting}."
+            f"{_SUITED_TO[options.solver]}. Use solver='auto', or one of "
+            f"{', '.join(suited)}."
         )
     return options.solver
+
+
+def _suited_solvers(constraints: Constraints, options: MachineOptions) -> list[str]:
+    """Return the solvers that suit a problem, the best one first."""
+    if options.inclusion < 1.0 or len(options.kernels) > 1:
+        return ["ascent"]
+    if not options.kernels and not options.precomputed:
+        return ["newton", "ascent"]
+    if not isinstance(constraints, SignedRows | TargetSides):
+        return ["ascent"]
+    if np.isinf(options.bias_variance):
+        return ["pairs", "ascent"]
+    return ["ascent", "axes", "learned"]
 
 
 _SUITED_TO = {
@@ -216,11 +221,13 @@ def _train_columns(
         )
     n_outputs = constraints.n_outputs
     if options.inclusion == 1.0:
-        ascent = ascended(LinearModel(X, n_outputs), constraints, options, unknown)
+        ascent = ascended(
+            _with_unknown(LinearModel(X, n_outputs), unknown), constraints, options
+        )
         coef, inclusion = ascent.point.tilted.posterior, None
     else:
         model = SwitchedColumns(X, options.inclusion, n_outputs, options.shared)
-        ascent = ascended(model, constraints, options, unknown)
+        ascent = ascended(_with_unknown(model, unknown), constraints, options)
         coef, inclusion = ascent.point.tilted.posterior
     machine = LinearMachine(coef, ascent.point.bias).shifted(centre)
     return of_ascent(ascent, machine, inclusion)
@@ -242,19 +249,13 @@ def _train_kernels(
             model = KernelModel(matrices[0], constraints.n_outputs)
         else:
             model = SwitchedKernels(matrices, options.inclusion, constraints.n_outputs)
-        ascent = ascended(model, constraints, options, unknown)
+        ascent = ascended(_with_unknown(model, unknown), constraints, options)
         if isinstance(ascent.point.tilted.posterior, Switched):
             inclusion = ascent.point.tilted.posterior.inclusion
         weights = constraints.signed(ascent.point.multipliers)
         machine = _kernel_machine(X, weights, ascent.point.bias, inclusion, options)
         return of_ascent(ascent, machine, inclusion)
-    found = maximise_by_pairs(
-        matrices[0],
-        constraints,
-        options.prior,
-        tol=options.tol,
-        max_iter=_PAIRS_PER_ITERATION * options.max_iter,
-    )
+    found = _by_few_multipliers(matrices[0], constraints, options, solver)
     weights = constraints.signed(found.multipliers)
     length = float(np.sum(weights * (matrices[0] @ weights.T).T))
     return TrainedMachine(
@@ -266,6 +267,27 @@ def _train_kernels(
         found.n_iter,
         found.converged,
         found.interrupted,
+    )
+
+
+def _by_few_multipliers(
+    matrix: KernelMatrix, constraints: Constraints, options: MachineOptions, solver: str
+) -> KernelSolution:
+    """Maximise the dual by steps of one or two multipliers."""
+    max_iter = _STEPS_PER_ITERATION * options.max_iter
+    if solver == "pairs":
+        return maximise_by_pairs(
+            matrix, constraints, options.prior, tol=options.tol, max_iter=max_iter
+        )
+    return maximise_by_axes(
+        matrix,
+        constraints,
+        options.prior,
+        bias_variance=options.bias_variance,
+        choice="greedy" if solver == "axes" else "learned",
+        tol=options.tol,
+        max_iter=max_iter,
+        random_state=options.seed,
     )
 
 
@@ -312,16 +334,21 @@ def _kernel_machine(
     )
 
 
+def _with_unknown(model: TiltedModel, unknown: UnknownTargets | None) -> TiltedModel:
+    """Return a model that integrates unknown targets out."""
+    if unknown is None:
+        return model
+    return GaussianTargets(model, unknown.rows, unknown.variance)
+
+
 def ascended(
     model: TiltedModel,
     constraints: Constraints,
     options: MachineOptions,
-    unknown: UnknownTargets | None = None,
+    bias_mean: FloatArray | None = None,
 ) -> Ascent:
-    """Maximise the dual of any model."""
-    if unknown is not None:
-        model = GaussianTargets(model, unknown.rows, unknown.variance)
-    mean = np.zeros(constraints.n_outputs)
+    """Maximise the dual of any model, with biases around 0 or another mean."""
+    mean = np.zeros(constraints.n_outputs) if bias_mean is None else bias_mean
     dual = Dual(model, constraints, options.prior, options.bias_variance, mean)
     return maximised(dual, tol=options.tol, max_iter=options.max_iter)
 

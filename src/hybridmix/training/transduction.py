@@ -21,9 +21,9 @@ from hybridmix.training.machines import (
     train_machine,
 )
 
-# A bias that is a weight of a constant column has this standard deviation if it is to be
-# flat, in mean margins.
-_WIDE = 10.0
+# A flat bias becomes the weight of a constant column, of this standard deviation in mean
+# margins: a wide one would let unlabelled rows have their margins from the bias alone.
+_WIDE = 1.0
 # Directions whose variance is smaller, relative to the largest one, are left out.
 _NEGLIGIBLE = 1e-10
 # Rounds of labelling rows, and how much surer they are from round to round.
@@ -62,13 +62,16 @@ def train_gaussian_labels(
         else np.sqrt(options.bias_variance)
     )
     features, basis = _features(X, options)
+    # Unlabelled rows push the function away from 0: it should be there in the middle.
+    centre = features.mean(axis=0)
+    features = features - centre
     constant = np.full((len(features), 1), deviation)
     model = GaussianLabels(np.hstack([features, constant]), unlabelled, precision)
     ascent = ascended(
         model, SignedRows(signs, weights), replace(options, bias_variance=0.0)
     )
     vector = ascent.point.tilted.posterior[0]
-    bias = np.array([deviation * vector[-1]])
+    bias = np.array([deviation * vector[-1] - centre @ vector[:-1]])
     # Back from features to columns, or to weights of the rows.
     coef = (basis @ vector[:-1])[None]
     if options.kernels:

@@ -13,7 +13,7 @@ from hybridmix.data import Rows
 from hybridmix.families.conjugates import Conjugate
 from hybridmix.med.constraints import TargetSides
 from hybridmix.med.machines import RatioMachine
-from hybridmix.med.models.families import ClassFamilies, LogRatio, empirical_prior
+from hybridmix.med.models.families import ClassFamilies, LogRatio, flat_prior
 from hybridmix.training.machines import (
     MachineOptions,
     TrainedMachine,
@@ -98,7 +98,7 @@ class TubeRatios:
     .. math:: f(x) = s \log \frac{p(x \mid \theta_+)}{p(x \mid \theta_-)} + b
 
     with the standard deviation :math:`s` of the targets, since a log ratio has no unit.
-    A priori the two densities are those of rows of high and of low targets.
+    A priori both densities are that of the table, so that the function is constant.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ class TubeRatios:
     conjugate : Conjugate
         Kind of the priors.
     strength : float
-        What a row counts in the prior.
+        What a row counts in the priors.
     """
 
     options: MachineOptions
@@ -120,10 +120,9 @@ class TubeRatios:
         mean, variance = rows.moments()
         scale = float(np.sqrt(variance)) or 1.0
         standard = (rows.targets - mean) / scale
-        # A row belongs to both, to one of them more than to the other.
-        share = 1.0 / (1.0 + np.exp(-standard))
-        members = np.stack([share, 1.0 - share]) * rows.weights
-        prior = empirical_prior(self.conjugate, encoded, members, self.strength)
+        members = np.stack([rows.weights, rows.weights])
+        pseudo_rows = self.strength * float(rows.weights.sum())
+        prior = flat_prior(self.conjugate, encoded, members, pseudo_rows)
         model = ClassFamilies(self.conjugate, encoded, prior, self.options.inclusion)
         # In standard deviations of the target, C and the tube are C s and epsilon / s.
         margins = self.options.prior

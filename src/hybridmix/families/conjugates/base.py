@@ -18,7 +18,7 @@ Hyperparameters are arrays (J, q), for all components at once; rows are the last
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from hybridmix._require import require, require_array, require_rank
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import Rows
 from hybridmix.exceptions import UnsupportedError
+
+# What `Conjugate.prepare` returns. Nobody looks into it but the prior itself.
+Prepared: TypeAlias = Any
 
 
 class Conjugate(ABC):
@@ -51,11 +54,11 @@ class Conjugate(ABC):
         return int(self.blocks.max(initial=-1)) + 1
 
     @abstractmethod
-    def prepare(self, rows: Rows) -> Any:
+    def prepare(self, rows: Rows) -> Prepared:
         """Rearrange rows into what `statistics` and `log_densities` read."""
 
     @abstractmethod
-    def statistics(self, prepared: Any, weights: FloatArray) -> FloatArray:
+    def statistics(self, prepared: Prepared, weights: FloatArray) -> FloatArray:
         """Return sums (J, q) of the features with signed weights (J, n)."""
 
     @abstractmethod
@@ -84,8 +87,12 @@ class Conjugate(ABC):
         """
 
     @abstractmethod
-    def log_densities(self, prepared: Any, expected: FloatArray) -> FloatArray:
+    def log_densities(self, prepared: Prepared, expected: FloatArray) -> FloatArray:
         """Return log densities (J, n) of rows by natural parameters (J, q)."""
+
+    def edge_probabilities(self, hyper: FloatArray) -> FloatArray | None:
+        """Return how probable edges between columns are, (J, k, k), if there are any."""
+        return None
 
     def check_hyperparameters(self, hyper: FloatArray) -> None:
         """Raise ValueError unless hyperparameters (J, q) are those of densities."""
@@ -100,13 +107,13 @@ class LinearConjugate(Conjugate):
     """Base of the priors that are computed from a matrix of features."""
 
     @abstractmethod
-    def prepare(self, rows: Rows) -> Any:
+    def prepare(self, rows: Rows) -> Prepared:
         """Return the features (q, n), dense or sparse."""
 
-    def statistics(self, prepared: Any, weights: FloatArray) -> FloatArray:
+    def statistics(self, prepared: Prepared, weights: FloatArray) -> FloatArray:
         return np.ascontiguousarray((prepared @ weights.T).T)
 
-    def log_densities(self, prepared: Any, expected: FloatArray) -> FloatArray:
+    def log_densities(self, prepared: Prepared, expected: FloatArray) -> FloatArray:
         return np.ascontiguousarray((prepared.T @ expected.T).T)
 
 

@@ -9,7 +9,7 @@ from scipy import sparse
 from scipy.special import gammaln, psi
 
 from hybridmix._registered import registered
-from hybridmix._require import require_instance, require_whole
+from hybridmix._require import require_instance, require_positive, require_whole
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data.rows import MISSING_CODE, Rows
 from hybridmix.families.conjugates.base import (
@@ -33,14 +33,19 @@ class Dirichlet(LinearConjugate):
     ----------
     n_categories : tuple of int
         Number of categories of each column.
+    smoothing : float
+        Number of rows, spread evenly over all cells, that `prior` adds: a category, or a
+        pair of them, may not have been seen.
     """
 
     n_categories: tuple[int, ...]
+    smoothing: float = 1.0
 
     def check_consistent(self) -> None:
-        """Raise ValueError unless the numbers of categories are positive."""
+        """Raise ValueError unless the options are numbers in their range."""
         require_instance("n_categories", self.n_categories, tuple)
         require_whole("numbers of categories", self.n_categories, 1)
+        require_positive("smoothing", self.smoothing)
 
     @property
     def blocks(self) -> IntArray:
@@ -59,15 +64,18 @@ class Dirichlet(LinearConjugate):
         return sparse.csr_array((np.ones(len(row)), (category, row)), shape=shape)
 
     def prior(self, statistics: FloatArray) -> FloatArray:
-        # One more row that is spread evenly: a category may not have been seen.
-        return statistics + 1.0 / np.repeat(self.n_categories, self.n_categories)
+        return statistics + self.smoothing / np.repeat(
+            self.n_categories, self.n_categories
+        )
 
     def evaluate(self, hyper: FloatArray) -> tuple[FloatArray, FloatArray]:
         totals = np.add.reduceat(hyper, self.starts, axis=1)
         logs = np.add.reduceat(gammaln(hyper), self.starts, axis=1)
         proper = np.logical_and.reduceat(hyper > 0.0, self.starts, axis=1)
-        values = np.where(proper, logs - gammaln(totals), np.inf)
-        return values, psi(hyper) - np.repeat(psi(totals), self.n_categories, axis=1)
+        with np.errstate(invalid="ignore"):
+            values = np.where(proper, logs - gammaln(totals), np.inf)
+            spread = np.repeat(psi(totals), self.n_categories, axis=1)
+            return values, psi(hyper) - spread
 
 
 @registered
@@ -112,9 +120,9 @@ class GammaPoisson(LinearConjugate):
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.log(rows)
             values = gammaln(totals) - totals * logs + constants
-            by_rows = -totals / rows
+            by_totals, by_rows = psi(totals) - logs, -totals / rows
         values = np.where((totals > 0.0) & (rows > 0.0), values, np.inf)
-        return values, np.hstack([psi(totals) - logs, by_rows, np.ones_like(logs)])
+        return values, np.hstack([by_totals, by_rows, np.ones_like(logs)])
 
 
 @registered
@@ -159,16 +167,18 @@ class DirichletMultinomial(LinearConjugate):
     def evaluate(self, hyper: FloatArray) -> tuple[FloatArray, FloatArray]:
         counts = hyper[:, :-1]
         totals = counts.sum(axis=1, keepdims=True)
-        values = gammaln(counts).sum(axis=1, keepdims=True) - gammaln(totals)
         proper = np.all(counts > 0.0, axis=1, keepdims=True)
+        with np.errstate(invalid="ignore"):
+            values = gammaln(counts).sum(axis=1, keepdims=True) - gammaln(totals)
+            by_counts = psi(counts) - psi(totals)
         values = np.where(proper, values + hyper[:, -1:], np.inf)
-        return values, np.hstack([psi(counts) - psi(totals), np.ones_like(totals)])
+        return values, np.hstack([by_counts, np.ones_like(totals)])
 
 
 def _check_counts(rows: Rows) -> None:
     if (rows.real < 0.0).any():
         column = int(np.argmax((rows.real < 0.0).any(axis=1)))
         raise ValueError(
-            f"Column {column} has negative values, which are not counts. Use "
+            f"Negative values in data: those of column {column} are not counts. Use "
             'model="independent" for columns of any numbers.'
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from hybridmix._registered import registered
 from hybridmix._require import require, require_instance
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data.rows import Rows
-from hybridmix.families.conjugates.base import Conjugate
+from hybridmix.families.conjugates.base import Conjugate, Prepared
 
 
 @registered
@@ -41,10 +40,10 @@ class Independent(Conjugate):
         pairs = zip(self.parts, first, strict=False)
         return np.concatenate([part.blocks + start for part, start in pairs])
 
-    def prepare(self, rows: Rows) -> list[Any]:
+    def prepare(self, rows: Rows) -> list[Prepared]:
         return [part.prepare(rows) for part in self.parts]
 
-    def statistics(self, prepared: list[Any], weights: FloatArray) -> FloatArray:
+    def statistics(self, prepared: list[Prepared], weights: FloatArray) -> FloatArray:
         pairs = zip(self.parts, prepared, strict=True)
         return np.hstack([part.statistics(own, weights) for part, own in pairs])
 
@@ -56,11 +55,15 @@ class Independent(Conjugate):
         values, expected = zip(*pairs, strict=True)
         return np.hstack(values), np.hstack(expected)
 
-    def log_densities(self, prepared: list[Any], expected: FloatArray) -> FloatArray:
+    def log_densities(self, prepared: list[Prepared], expected: FloatArray) -> FloatArray:
         triples = zip(self._split(expected), prepared, strict=True)
         return reduce(
             np.add, (part.log_densities(rows, own) for (part, own), rows in triples)
         )
+
+    def edge_probabilities(self, hyper: FloatArray) -> FloatArray | None:
+        found = (part.edge_probabilities(own) for part, own in self._split(hyper))
+        return next((edges for edges in found if edges is not None), None)
 
     def _split(self, hyper: FloatArray) -> list[tuple[Conjugate, FloatArray]]:
         """Return each part with its own columns of hyperparameters."""

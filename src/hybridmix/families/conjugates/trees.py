@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import gammaln, psi
 
 from hybridmix._registered import registered
-from hybridmix._require import require, require_instance, require_whole
+from hybridmix._require import require, require_instance, require_positive, require_whole
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import MISSING_CODE, Rows
 from hybridmix.families.conjugates.base import Conjugate, refuse_holes
@@ -47,14 +47,20 @@ class DirichletTrees(Conjugate):
     ----------
     n_categories : tuple of int
         Number of categories of each column.
+    smoothing : float
+        Number of rows, spread evenly over all cells, that `prior` adds: a category, or a
+        pair of them, may not have been seen.
     """
 
     n_categories: tuple[int, ...]
+    # Tables of pairs have many cells that few rows reach.
+    smoothing: float = 10.0
 
     def check_consistent(self) -> None:
-        """Raise ValueError unless the numbers of categories are positive."""
+        """Raise ValueError unless the options are numbers in their range."""
         require_instance("n_categories", self.n_categories, tuple)
         require_whole("numbers of categories", self.n_categories, 1)
+        require_positive("smoothing", self.smoothing)
 
     def check_hyperparameters(self, hyper: FloatArray) -> None:
         super().check_hyperparameters(hyper)
@@ -82,9 +88,8 @@ class DirichletTrees(Conjugate):
         return second_moments(prepared, weights).reshape(len(weights), -1)
 
     def prior(self, statistics: FloatArray) -> FloatArray:
-        # One more row that is spread evenly over the cells of every table.
         sizes = np.repeat(self.n_categories, self.n_categories)
-        even = 1.0 / np.where(self._within, sizes, np.outer(sizes, sizes))
+        even = self.smoothing / np.where(self._within, sizes, np.outer(sizes, sizes))
         return statistics + np.where(self._cells, even, 0.0).ravel()
 
     def evaluate(self, hyper: FloatArray) -> tuple[FloatArray, FloatArray]:

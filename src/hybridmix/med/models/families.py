@@ -19,7 +19,14 @@ from hybridmix._registered import registered
 from hybridmix._require import require, require_array, require_instance
 from hybridmix._typing import FloatArray
 from hybridmix.data.rows import Rows
-from hybridmix.families.conjugates import Conjugate
+from hybridmix.families.conjugates import (
+    Conjugate,
+    Dirichlet,
+    DirichletTrees,
+    Independent,
+    NormalGamma,
+    NormalWishart,
+)
 from hybridmix.med.models.base import Tilted, TiltedModel, improper
 from hybridmix.med.models.switches import switched
 
@@ -51,6 +58,10 @@ class ClassDensities:
         require_array("inclusion", self.inclusion, (self.conjugate.n_blocks,))
         inside = np.all((self.inclusion >= 0.0) & (self.inclusion <= 1.0))
         require(inside, "inclusion is not between 0 and 1")
+
+    def edge_probabilities(self) -> FloatArray | None:
+        """Return how probable edges between columns are, (C, k, k), if there are any."""
+        return self.conjugate.edge_probabilities(self.hyper)
 
     def expected_log_densities(self, rows: Rows) -> FloatArray:
         """Return the outputs (C, n) of rows: expected log densities of each class."""
@@ -135,6 +146,29 @@ class LogRatio(TiltedModel):
         tilted = self.densities.tilted(np.vstack([weights, -weights]))
         difference = tilted.outputs[:1] - tilted.outputs[1:]
         return Tilted(tilted.log_partition, difference, tilted.posterior)
+
+
+def conjugate_of(model: str, n_real: int, n_categories: tuple[int, ...]) -> Conjugate:
+    """Return the kind of priors for a table of real and categorical columns.
+
+    Parameters
+    ----------
+    model : {"gaussian", "independent", "tree"}
+        Full covariances of the real columns; all columns independent; a tree that
+        connects the categorical columns.
+    n_real : int
+        Number of real columns.
+    n_categories : tuple of int
+        Numbers of categories of the categorical columns.
+    """
+    parts: list[Conjugate] = []
+    if n_real:
+        real = NormalWishart if model == "gaussian" else NormalGamma
+        parts.append(real(n_real))
+    if n_categories:
+        codes = DirichletTrees if model == "tree" else Dirichlet
+        parts.append(codes(n_categories))
+    return parts[0] if len(parts) == 1 else Independent(tuple(parts))
 
 
 def empirical_prior(

@@ -41,6 +41,10 @@ class Variable:
         value, bent = slope((self.lam + self.sign * signed_step) / self.weight)
         return self.sign * value, bent / self.weight
 
+    def curvature(self, slope: Slope) -> float:
+        """Return minus the second derivative of the term."""
+        return slope(self.lam / self.weight)[1] / self.weight
+
     def room(self, direction: float) -> tuple[float, float]:
         """Return the ways to zero and to the upper bound; infinite if not that way."""
         if self.sign * direction < 0.0:
@@ -59,9 +63,51 @@ class Variable:
         self.lam = lam
 
 
+class Distances:
+    """Rows of the block's kernel matrix and of distances, computed at first use.
+
+    A block seldom uses all of its rows.
+    """
+
+    def __init__(self, kernel: FloatArray) -> None:
+        self._kernel = kernel
+        self._diagonal = kernel.diagonal().astype(np.float64)
+        self._nearest = _SAME * float(self._diagonal.max())
+        self._rows: dict[int, FloatArray] = {}
+        self._steepness: dict[int, FloatArray] = {}
+
+    def row(self, i: int) -> FloatArray:
+        """Return kernel values (q,)."""
+        found = self._rows.get(i)
+        if found is None:
+            found = self._rows[i] = self._kernel[i].astype(np.float64)
+        return found
+
+    def ease(self, i: int, curvature: float) -> float:
+        """Return by how much a step along an axis changes the output, per derivative."""
+        diagonal = float(self._diagonal[i])
+        return diagonal / (diagonal + curvature)
+
+    def steepness(self, i: int) -> FloatArray:
+        """Return the inverse distances (q,), in the geometry of the kernel.
+
+        The gain of a pair is half of the square of violation times steepness.
+        """
+        found = self._steepness.get(i)
+        if found is None:
+            found = self._diagonal - 2.0 * self.row(i)
+            found += self._diagonal[i]
+            np.maximum(found, self._nearest, out=found)
+            np.sqrt(found, out=found)
+            np.divide(1.0, found, out=found)
+            self._steepness[i] = found
+        return found
+
+
 def solve_block(
     kernel: FloatArray,
-    derivatives: FloatArray,
+    ends: FloatArray,
+    ease: FloatArray,
     box: Box,
     slope: Slope | None,
     aim: float,
@@ -73,8 +119,12 @@ def solve_block(
     ----------
     kernel : ndarray of shape (q, q)
         Kernel values of the constraints' rows.
-    derivatives : ndarray of shape (q,)
-        By the signed multipliers.
+    ends : ndarray of shape (2, q)
+        Derivatives by the signed multipliers, less the bias, where these may rise, else
+        minus infinity, and where they may fall, else infinity. They are changed in place.
+    ease : ndarray of shape (q,)
+        Factors of derivatives that make violations of them, 1 if the slope is constant.
+        They are changed in place.
     box : Box
         The multipliers.
     slope : callable or None
@@ -91,42 +141,50 @@ def solve_block(
     n_steps : int
         How many steps were taken.
     """
-    diagonal = kernel.diagonal()
-    apart = diagonal[:, None] - 2.0 * kernel
-    apart += diagonal
-    np.maximum(apart, _SAME * float(diagonal.max()), out=apart)
-    # The gain of a pair is half of violation^2 / apart. Its root keeps the sign.
-    steepness = 1.0 / np.sqrt(apart)
+    distances = Distances(kernel)
     variables = [
         Variable(*own) for own in zip(*(part.tolist() for part in box), strict=True)
     ]
-    # Derivatives where a variable may rise and fall, infinities elsewhere.
-    ends = np.stack([derivatives, derivatives])
     rising, falling = ends
-    for place, variable in enumerate(variables):
-        _mark(ends, place, variable, derivatives[place])
-    buffer = np.empty(len(variables))
+    buffer, wishes = np.empty(len(variables)), rising
+    is_open = slope is not None
     n_steps = 0
     while n_steps < max_steps:
-        i = int(rising.argmax())
+        if is_open:
+            wishes = np.multiply(rising, ease, out=buffer)
+        i = int(wishes.argmax())
         top = float(rising[i])
+        steepness = distances.steepness(i)
         np.subtract(top, falling, out=buffer)
-        np.multiply(buffer, steepness[i], out=buffer)
+        np.multiply(buffer, steepness, out=buffer)
+        if is_open:
+            np.multiply(buffer, ease, out=buffer)
         j = int(buffer.argmax())
         bottom = float(falling[j])
-        if not top - bottom > aim and not top - float(falling.min()) > aim:
+        wish = top * ease[i]
+        if not wish - bottom * ease[j] > aim and not wish - _least(falling, ease) > aim:
             break
-        first, second, distance = variables[i], variables[j], float(apart[i, j])
+        if not top > bottom:
+            break
+        first, second = variables[i], variables[j]
+        distance = float(steepness[j]) ** -2
         step, pulled = _pair_step(first, second, top - bottom, distance, slope, aim)
-        first.move(step, slope is not None)
-        second.move(-step, slope is not None)
-        np.subtract(kernel[i], kernel[j], out=buffer)
+        first.move(step, is_open)
+        second.move(-step, is_open)
+        np.subtract(distances.row(i), distances.row(j), out=buffer)
         np.multiply(buffer, step, out=buffer)
         np.subtract(ends, buffer, out=ends)
         _mark(ends, i, first, top - float(buffer[i]) + pulled[0])
         _mark(ends, j, second, bottom - float(buffer[j]) + pulled[1])
+        if slope is not None:
+            ease[i] = distances.ease(i, first.curvature(slope))
+            ease[j] = distances.ease(j, second.curvature(slope))
         n_steps += 1
     return np.array([variable.lam for variable in variables]), n_steps
+
+
+def _least(falling: FloatArray, ease: FloatArray) -> float:
+    return float((falling * ease).min())
 
 
 def _mark(ends: FloatArray, place: int, variable: Variable, derivative: float) -> None:

@@ -50,7 +50,8 @@ def certify(
               + \frac{\lVert b - \sigma^2 t \rVert^2}{2 \sigma^2},
 
     where the last one is 0 if biases are flat, since multipliers are balanced then. If
-    they cannot be, multipliers of 0 take their place: the gap is the primal objective.
+    they cannot be, or if that is better, multipliers of 0 take their place: the gap is
+    the primal objective.
 
     Parameters
     ----------
@@ -83,7 +84,10 @@ def certify(
         apart += 0.5 * float(
             np.sum((bias - variance * signed.sum(axis=1)) ** 2) / variance
         )
-    return Certificate(multipliers, penalty + lost, smoothing + apart)
+    value, gap = penalty + lost, smoothing + apart
+    if gap >= value:  # multipliers of 0 have a dual objective of 0
+        return Certificate(np.zeros_like(multipliers), value, value)
+    return Certificate(multipliers, value, gap)
 
 
 def mismatch(
@@ -104,7 +108,7 @@ def balanced(
 ) -> FloatArray:
     r"""Return multipliers near the given ones whose signed totals are 0.
 
-    Each one moves in proportion to the room :math:`\lambda (1 - \lambda / C)` that it has.
+    Each one moves in proportion to its room :math:`\lambda (1 - \lambda / C)`.
     """
     asked = systems.constraints
     room = multipliers * (1.0 - multipliers / upper)

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
@@ -88,7 +89,10 @@ class LinearSystems:
 
     @cached_property
     def _squares(self) -> FloatArray | sparse.csr_array:
-        return self.X * self.X
+        X = self.X
+        if isinstance(X, np.ndarray):
+            return X**2
+        return sparse.csr_array((X.data**2, X.indices, X.indptr), shape=X.shape)
 
     def _row_curvature(self, curvature: FloatArray, output: int) -> FloatArray:
         """Return curvatures (C, n) between an output and all of them, by row."""
@@ -144,10 +148,8 @@ class LinearSystems:
         right, last = gradient[0, :-1], float(gradient[0, -1])
         curved = by_row[rows]
         X = self.X[rows]
-        if self._gram is None:
-            system = _dense(X @ X.T)
-        else:
-            system = self._gram[np.ix_(rows, rows)]
+        known = self._gram
+        system = _dense(X @ X.T) if known is None else known[np.ix_(rows, rows)]
         system[np.diag_indices_from(system)] += 1.0 / curved
         pushed = X @ right
         both = np.column_stack([pushed, np.ones(len(rows))])
@@ -250,8 +252,8 @@ def _chunks(rows: IntArray, size: int) -> Iterator[IntArray]:
         yield rows[start : start + length]
 
 
-def _dense(matrix: FloatArray | sparse.csr_array) -> FloatArray:
-    return matrix.toarray() if sparse.issparse(matrix) else np.asarray(matrix)
+def _dense(matrix: Any) -> FloatArray:
+    return matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
 
 
 def _solved(system: FloatArray, right: FloatArray) -> FloatArray:

@@ -171,13 +171,15 @@ class _Search:
         self.margins = self._margins(self.weights) - self.asked.offsets
         # The slope at 0 is the margin from which on there is no loss.
         self.corner = float(prior.dual(np.zeros(1)).slope[0])
-        typical = float(np.mean(np.abs(self.corner - self.margins)))
+        typical = float(np.mean(np.abs(self.corner - self.margins))) or 1.0
         self.width = typical * (2.0 if start is None else _WARM)
         self.loss: Loss = prior if prior.smoothness > 0.0 else self._hinge()
         self._certified: Certificate | None = None
 
     def run(self, tol: float, max_iter: int) -> None:
         """Minimise until the relative gap is at most the tolerance."""
+        if self._has_gap(tol):
+            return
         if self.prior.smoothness == 0.0:
             self._narrow(tol, max_iter)
             return
@@ -207,8 +209,7 @@ class _Search:
         return found.gap <= tol * found.value
 
     def _hinge(self) -> RoundedHinge:
-        tiny = np.finfo(float).tiny
-        return RoundedHinge(self.prior.C, self.corner, max(self.width, tiny))
+        return RoundedHinge(self.prior.C, self.corner, self.width)
 
     def _narrow(self, tol: float, max_iter: int) -> None:
         """Minimise the hinge by rounded ones, until its own gap is small enough."""
@@ -262,7 +263,8 @@ class _Search:
 
     def _step(self, place: _Place) -> _Place:
         """Move to the minimum along Newton's direction."""
-        accuracy = float(np.clip(np.sqrt(place.apart / place.value), 1e-3, 0.1))
+        relative = place.apart / max(place.value, np.finfo(float).tiny)
+        accuracy = float(np.clip(np.sqrt(relative), 1e-3, 0.1))
         direction = -self.systems.solve(place.curvature, place.gradient, accuracy)
         precision = np.ones(self.weights.shape[1])
         variance = self.systems.bias_variance

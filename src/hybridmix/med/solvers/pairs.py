@@ -14,6 +14,7 @@ outside of the block rest, as with shrinking.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -37,6 +38,11 @@ _AT_BOUND = 1e-12
 # Tolerances are tightened by this factor until the gap is met.
 _TIGHTER = 0.3
 _TIGHTEST = 1e-6
+# Multipliers that would change by more than this part of them are far from the optimum.
+_FAR = 1e-3
+_TINY = float(np.finfo(np.float64).tiny)
+# Outputs are computed afresh if their rounding errors may exceed this part of the aim.
+_DRIFT = 0.2
 
 
 def maximise_by_pairs(
@@ -78,45 +84,59 @@ def maximise_by_pairs(
             if ends.violation > aim and search.improve(ends, aim, max_iter):
                 note = f"violation {ends.violation:.2g}"
                 announce("pairs", search.n_steps, max_iter, note)
-            elif not search.is_fresh:
+            elif search.drift > _DRIFT * aim:
                 search.refresh()
             else:
-                found = search.found(converged=ends.violation <= tol)
+                found = search.found(ends, ends.violation <= tol)
                 if found.relative_gap <= tol or aim < _TIGHTEST * tol:
                     break
                 aim *= _TIGHTER
     except KeyboardInterrupt:
         interrupted, found = True, None
     if found is None:
-        found = search.found(converged=False)
+        found = search.found(search.ends(), False)
     met = found.converged and found.relative_gap <= tol
     return replace(found, n_iter=search.n_steps, converged=met, interrupted=interrupted)
 
 
 @dataclass(frozen=True)
 class _Ends:
-    """Derivatives where signed multipliers may rise or fall, and infinities elsewhere."""
+    r"""How far signed multipliers want to rise and to fall, those that may.
 
-    rising: FloatArray
-    falling: FloatArray
+    Derivatives less the bias are multiplied by :math:`K_{rr} / (K_{rr} + h_r)`, with the
+    curvature :math:`h` of the margin prior's term: that is by how much a row's output
+    changes in a step along its own axis. Without curvature it is LIBSVM's measure.
+
+    Attributes
+    ----------
+    derivatives : ndarray of shape (2, R)
+        Less the bias, and minus infinity and infinity where the multiplier may not rise
+        and where it may not fall.
+    ease : ndarray of shape (R,)
+        The factors.
+    bias : float
+        What derivatives should not cross.
+    """
+
+    derivatives: FloatArray
+    ease: FloatArray
+    bias: float
+
+    @cached_property
+    def wishes(self) -> FloatArray:
+        """Scaled violations (2, R), minus infinity where there can be none."""
+        return np.stack([self.derivatives[0], -self.derivatives[1]]) * self.ease
 
     @property
     def violation(self) -> float:
         """By how much the optimality conditions are violated."""
-        return max(float(self.rising.max() - self.falling.min()), 0.0)
-
-    @property
-    def middle(self) -> float:
-        """What no derivative should cross: the bias."""
-        limits = np.array([self.rising.max(), self.falling.min()])
-        return float(np.mean(limits[np.isfinite(limits)]))
+        return max(float(self.wishes.max(axis=1).sum()), 0.0)
 
     def block(self, kept: IntArray, size: int) -> IntArray:
         """Return constraints that are kept, and then those that violate most."""
         half = size // 2
-        risers, fallers = _largest(self.rising, half), _largest(-self.falling, half)
-        n = max(len(risers), len(fallers))
-        turns = np.full((n, 2), -1)
+        risers, fallers = (_largest(wishes, half) for wishes in self.wishes)
+        turns = np.full((max(len(risers), len(fallers)), 2), -1)
         turns[: len(risers), 0], turns[: len(fallers), 1] = risers, fallers
         order = np.concatenate([kept[:half], turns.ravel()])
         order = order[order >= 0]
@@ -147,15 +167,38 @@ class _Search:
     def refresh(self) -> None:
         """Compute outputs afresh, without the rounding of many updates."""
         self.outputs = self.dual.outputs(self.multipliers)
-        self.pulls = self.dual.pulls(self.multipliers, slice(None))
-        self.is_fresh = True
+        self.pulls, self.curvatures = self.dual.pulls(self.multipliers)
+        self.drift = 0.0
 
     def ends(self) -> _Ends:
-        derivatives = self.pulls - self.outputs[self.dual.rows]
-        rise, fall = self.dual.movable(self.multipliers)
-        return _Ends(
-            np.where(rise, derivatives, -np.inf), np.where(fall, derivatives, np.inf)
-        )
+        """Return the derivatives and the bias."""
+        dual = self.dual
+        derivatives = self.pulls - self.outputs[dual.rows]
+        rise, fall = dual.movable(self.multipliers)
+        ends = np.stack([derivatives, derivatives])
+        ends[0, ~rise], ends[1, ~fall] = -np.inf, np.inf
+        free = rise & fall
+        if free.any():
+            stiffness = dual.diagonal[free] + self.curvatures[free] + _TINY
+            bias = float(np.average(derivatives[free], weights=1.0 / stiffness))
+        else:
+            limits = np.array([ends[0].max(), ends[1].min()])
+            bias = float(np.mean(limits[np.isfinite(limits)]))
+        return _Ends(ends - bias, self._ease(derivatives - bias, bias), bias)
+
+    def _ease(self, derivatives: FloatArray, bias: float) -> FloatArray:
+        """Return by how much steps along the axes change outputs, per derivative."""
+        dual = self.dual
+        if self._slope is None:
+            return np.ones(len(dual.rows))
+        # Far from the optimum the curvature at a multiplier says little about the way
+        # to the one that its margin asks for: from close to the bound, it is too large.
+        wanted = dual.wanted(self.outputs + bias)
+        way = np.abs(wanted - self.multipliers)
+        curvatures = self.curvatures.copy()
+        far = way > _FAR * wanted
+        curvatures[far] = np.abs(derivatives[far]) / way[far]
+        return (dual.diagonal + _TINY) / (dual.diagonal + curvatures + _TINY)
 
     def improve(self, ends: _Ends, aim: float, max_iter: int) -> bool:
         """Solve a block of constraints; return whether anything has changed."""
@@ -163,17 +206,12 @@ class _Search:
         last = self._block
         free = (multipliers[last] > 0.0) & (multipliers[last] < dual.upper[last])
         block = ends.block(last[free], self._size)
+        parts = (multipliers, dual.upper, dual.signs, dual.weights)
         found, n_steps = solve_block(
             dual.gram.block(dual.rows[block]),
-            np.where(
-                np.isfinite(ends.rising[block]), ends.rising[block], ends.falling[block]
-            ),
-            Box(
-                multipliers[block],
-                dual.upper[block],
-                dual.signs[block],
-                dual.weights[block],
-            ),
+            ends.derivatives[:, block],
+            ends.ease[block],
+            Box(*(part[block] for part in parts)),
             self._slope,
             max(0.5 * aim, _INNER * ends.violation),
             min(_STEPS * len(block), max_iter - self.n_steps),
@@ -186,18 +224,16 @@ class _Search:
         self._block, self.n_steps = block, self.n_steps + n_steps
         self.multipliers[block] = found
         self.outputs += step
-        self.pulls[moved] = dual.pulls(multipliers, moved)
-        self.is_fresh = False
+        self.pulls[moved], self.curvatures[moved] = dual.pulls(multipliers, moved)
+        # Rounding errors of sums over parts of the rows, each in the kernel's precision.
+        rounding = 4.0 * dual.gram.precision * float(np.linalg.norm(signed))
+        self.drift = float(np.hypot(self.drift, rounding))
         return n_steps > 0
 
-    def found(self, converged: bool) -> KernelSolution:
+    def found(self, ends: _Ends, converged: bool) -> KernelSolution:
         """Return the multipliers with their bias, value and gap."""
-        ends = self.ends()
-        free = np.isfinite(ends.rising) & np.isfinite(ends.falling)
-        bias = float(np.mean(ends.rising[free])) if free.any() else ends.middle
-        return replace(
-            self.dual.solution(self.multipliers, self.outputs, bias), converged=converged
-        )
+        found = self.dual.solution(self.multipliers, self.outputs, ends.bias)
+        return replace(found, converged=converged)
 
 
 def _by_row(rows: IntArray, signed: FloatArray) -> tuple[IntArray, FloatArray]:

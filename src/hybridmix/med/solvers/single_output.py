@@ -77,6 +77,8 @@ class SingleOutput:
         The row that a constraint belongs to.
     weights, offsets, upper : ndarray of shape (R,)
         Sample weights, offsets and bounds of the multipliers.
+    diagonal : ndarray of shape (R,)
+        Kernel values of the rows with themselves.
     """
 
     def __init__(
@@ -95,23 +97,33 @@ class SingleOutput:
         self.weights = np.broadcast_to(np.asarray(constraints.weights, float), shape)
         self.offsets = np.broadcast_to(np.asarray(constraints.offsets, float), shape)
         self.upper: FloatArray = prior.upper * self.weights
+        self.diagonal: FloatArray = gram.diagonal[self.rows]
 
     def outputs(self, multipliers: FloatArray) -> FloatArray:
         """Return the outputs (n,) without bias."""
-        signed = self.constraints.signed(multipliers)[0]
-        used = np.flatnonzero(signed)
-        return self.gram.combined(used, signed[used])
+        return (self.gram @ self.constraints.signed(multipliers).T)[:, 0]
 
-    def pulls(self, multipliers: FloatArray, at: IntArray | slice) -> FloatArray:
-        """Return the part of the derivatives that outputs are taken from."""
-        slope = self.prior.dual(multipliers[at] / self.weights[at]).slope
-        return self.signs[at] * (slope + self.offsets[at])
+    def pulls(
+        self, multipliers: FloatArray, at: IntArray | slice = slice(None)
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the part of the derivatives that outputs are taken from, and curvatures.
+
+        Curvatures are minus the second derivatives of the terms of the margin prior.
+        """
+        terms = self.prior.dual(multipliers[at] / self.weights[at])
+        pulls = self.signs[at] * (terms.slope + self.offsets[at])
+        return pulls, terms.curvature / self.weights[at]
 
     def movable(self, multipliers: FloatArray) -> tuple[BoolArray, BoolArray]:
         """Return which signed multipliers may rise, and which may fall."""
         above, below = multipliers > 0.0, multipliers < self.upper
         positive = self.signs > 0.0
         return np.where(positive, below, above), np.where(positive, above, below)
+
+    def wanted(self, outputs: FloatArray) -> FloatArray:
+        """Return the multipliers (R,) that margins of outputs with bias ask for."""
+        margins = self.signs * outputs[self.rows] - self.offsets
+        return self.weights * self.prior.loss(margins).multipliers
 
     def solution(
         self,

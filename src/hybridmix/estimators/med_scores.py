@@ -1,0 +1,89 @@
+"""Labels and probabilities from the outputs of discriminant functions."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+
+from hybridmix._typing import FloatArray, IntArray
+from hybridmix.models.calibration import Calibration
+from hybridmix.training.discrimination import log_scores
+
+
+class ScoredClassifier(ClassifierMixin):
+    """Base of the classifiers that have an output for each class, or one for two.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (C,)
+        The labels.
+    temperature_, uniform_share_ : float
+        Of the calibration.
+    """
+
+    classes_: np.ndarray
+    temperature_: float
+    uniform_share_: float
+
+    @abstractmethod
+    def _outputs(self, X: Any) -> FloatArray:
+        """Return the expected outputs (C, n), or (1, n) for two classes."""
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return the expected outputs of rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse or data frame of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        scores : ndarray of shape (n,) or (n, C)
+            Positive for the second of two classes; of several classes, the highest one
+            is predicted.
+        """
+        outputs = self._outputs(X)
+        if len(self.classes_) == 2:
+            return outputs[-1] - outputs[0] if len(outputs) == 2 else outputs[0]
+        return np.ascontiguousarray(outputs.T)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the predicted label of each row."""
+        scores = log_scores(self._outputs(X))
+        return self.classes_[scores.argmax(axis=0)]
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return log probabilities of the classes, (n, C)."""
+        scores = log_scores(self._outputs(X))
+        return np.ascontiguousarray(self._calibration.log_probabilities(scores).T)
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return probabilities of the classes, (n, C).
+
+        They are softmax functions of the outputs, on a scale that was fitted to held-out
+        rows if ``calibrate=True``.
+        """
+        scores = log_scores(self._outputs(X))
+        return np.ascontiguousarray(self._calibration.probabilities(scores).T)
+
+    @property
+    def _calibration(self) -> Calibration:
+        return Calibration(self.temperature_, self.uniform_share_)
+
+
+def check_classes(labels: IntArray, classes: np.ndarray) -> None:
+    """Refuse a single class, and classes without a row of positive weight."""
+    if len(classes) < 2:
+        raise ValueError(
+            f"y has only one class, {classes.tolist()[0]!r}: a classifier needs rows of "
+            "at least two classes."
+        )
+    absent = np.flatnonzero(np.bincount(labels[labels >= 0], minlength=len(classes)) == 0)
+    if len(absent):
+        raise ValueError(
+            f"The class {classes.tolist()[absent[0]]!r} has no row of positive weight."
+        )
