@@ -83,7 +83,7 @@ class LinearSystems:
     def _gram(self) -> FloatArray | None:
         """Products (n, n) of all rows, where they are fewer than the columns."""
         n, p = self.X.shape
-        if n > p or n > _MOST_SPARSE:
+        if n > p or n > _MOST_DENSE:
             return None
         return _dense(self.X @ self.X.T)
 
