@@ -24,8 +24,12 @@ from hybridmix.med.solvers.linear_gap import Certificate, certify, mismatch
 from hybridmix.med.solvers.linear_systems import LinearSystems
 
 # Widths of rounded hinges: the first one and one for a start near the solution, times the
-# mean distance from the corner; from one to the next; the last one, times the smoothness.
-_FIRST, _WARM, _NARROWER, _WIDE = 2.0, 0.1, 0.2, 10.0
+# mean distance from the corner; from one to the next.
+_FIRST, _WARM, _NARROWER = 2.0, 0.1, 0.2
+# The last one on the way to a smooth prior, times the smoothness. Tables with this many
+# rows per column need them less: few rows may be separated, and multipliers far below C
+# are where smooth priors take the most steps.
+_TALL, _LAST_OF_TALL, _LAST = 10, 300.0, 10.0
 # How exactly they are minimised if they only lead to a start.
 _ROUGH = 1e-2
 
@@ -187,7 +191,9 @@ class _Search:
             self._narrow(tol, max_iter)
             return
         if np.isfinite(self.prior.upper):
-            self._narrow(_ROUGH, max_iter, _WIDE * smoothness / C)
+            n, p = self.systems.X.shape
+            last = _LAST_OF_TALL if n > _TALL * p else _LAST
+            self._narrow(_ROUGH, max_iter, last * smoothness / C)
         self.loss = self.prior
 
         def is_enough(place: _Place) -> bool:
