@@ -2,7 +2,7 @@
 
 All minimise the same objective: half the squared weights, half the squared bias, and C
 times the hinge (or its smooth relative, for maximum entropy discrimination). The hinge is
-compared at equal quality: each contestant's own tolerance is lowered until the relative
+compared at equal quality: each contestant's own tolerance is lowered, from 3 on, until the relative
 suboptimality of its objective, against the lower bound by our dual at a gap of 1e-8, is
 at most 2e-5; the time is that of the run with this tolerance, without the search for it.
 Rows are generated: normal columns, labels by a random direction with noise.
@@ -32,6 +32,8 @@ from common import (
     write_table,
 )
 from scipy import sparse
+from sklearn.linear_model import SGDClassifier
+from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 from hybridmix.med.constraints import SignedRows
@@ -51,7 +53,8 @@ CASES: list[tuple[int, int, float, float | None]] = [
 ]
 SMOOTH_TARGET = 0.5
 SMOOTH_CASE = (100_000, 100)
-TOLERANCES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
+# From so loose that nobody is good enough: the first one that is has to be the cheapest.
+TOLERANCES = (3.0, 1.0, 0.3, 0.1, 0.03, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 1e-6)
 # Seconds after which a contestant's tolerance is not lowered any more.
 PATIENCE = 120.0
 
@@ -101,17 +104,13 @@ def ours(X: Table, y: np.ndarray, tol: float) -> np.ndarray:
 
 
 def linear_svc(X: Table, y: np.ndarray, tol: float) -> np.ndarray:
-    from sklearn.svm import LinearSVC
-
     machine = LinearSVC(loss="hinge", dual=True, tol=tol, max_iter=10_000, random_state=0)
     machine.fit(X, y)
     return np.append(machine.coef_[0], machine.intercept_[0])
 
 
 def sgd(X: Table, y: np.ndarray, tol: float) -> np.ndarray:
-    """Stochastic gradients; the bias has no penalty, which is in their favour."""
-    from sklearn.linear_model import SGDClassifier
-
+    """Stochastic gradients. Their bias has no penalty, but the objective counts it."""
     machine = SGDClassifier(
         loss="hinge", alpha=1.0 / len(y), average=True, tol=tol, max_iter=200
     )
@@ -158,7 +157,9 @@ def measure(
         theirs, tol, excess = at_equal_quality(RIVALS[name], X, y, bound, repeats)
         row[f"{name}_s"] = theirs.processor_seconds
         row |= {f"{name}_tol": tol, f"{name}_suboptimality": excess}
-        row[f"{name}_to_ours"] = ratio(theirs.processor_seconds, fit.processor_seconds)
+        if excess <= SUBOPTIMALITY:
+            seconds = theirs.processor_seconds
+            row[f"{name}_to_ours"] = ratio(seconds, fit.processor_seconds)
     faster = row.get("linear_svc_to_ours")
     row["target"] = target
     row["verdict"] = "information" if target is None else verdict(faster, target, True)
@@ -213,8 +214,8 @@ def run(options: Options) -> None:
         {
             "X_s": "processor seconds of one core",
             "X_tol": "the contestant's own tolerance that was needed",
-            "X_suboptimality": "what it reached; above the limit, it is not comparable",
-            "X_to_ours": "seconds of X over ours: how many times faster we are",
+            "X_suboptimality": "what it reached",
+            "X_to_ours": "seconds of X over ours; nothing if X is not good enough",
         },
     )
     print_table(rows)
