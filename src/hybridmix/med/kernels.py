@@ -25,6 +25,10 @@ _BLOCK_BYTES = 1 << 19
 # value has an error of 1e-7 times the lengths; beyond this they are taken in double.
 _SAFE_LENGTH = 50.0
 
+# A row is kept from this request on. Most rows are asked for once or twice, and memory
+# that was never touched costs more than computing them again.
+_KEPT_FROM = 3
+
 # Fills an array (m, n) with the kernel values of m rows and n others.
 Fill = Callable[[FloatArray, Any], None]
 
@@ -288,9 +292,8 @@ class GivenMatrix(KernelMatrix):
 class Gram(KernelMatrix):
     """A kernel matrix whose rows are computed when they are asked for.
 
-    Rows that are asked for again are kept, until others need the room that were asked
-    for more recently. Most rows are asked for once, and memory that was never touched
-    is dearer than computing them. The whole matrix is never there unless it fits.
+    Rows that are asked for several times are kept, until others need the room that were
+    asked for more recently. The whole matrix is never there unless it fits.
 
     Parameters
     ----------
@@ -314,7 +317,7 @@ class Gram(KernelMatrix):
         self._owner = np.full(n_kept, -1)  # and the inverse
         self._asked = np.zeros(n_kept, dtype=np.int64)
         self._time, self._n_used = 0, 0
-        self._known = np.zeros(n, dtype=bool)  # rows that were asked for before
+        self._asks = np.zeros(n, dtype=np.int64)  # how often a row was summed up
         self._step = min(_block_rows(n, itemsize), n_kept)
         self._passing = np.empty((self._step, n), kernel.dtype)
         self._square = np.empty(0, kernel.dtype)
@@ -342,8 +345,8 @@ class Gram(KernelMatrix):
         return values
 
     def combined(self, indices: IntArray, weights: FloatArray) -> FloatArray:
-        is_kept = self._known[indices]
-        self._known[indices] = True
+        self._asks[indices] += 1
+        is_kept = self._asks[indices] >= _KEPT_FROM
         return self._sum(indices, weights, is_kept)
 
     def product(self, indices: IntArray, weights: FloatArray) -> FloatArray:
