@@ -29,6 +29,9 @@ _SAFE_LENGTH = 50.0
 # that was never touched costs more than computing them again.
 _KEPT_FROM = 3
 
+# Part of the rows of a block that are computed one by one before all are.
+_FEW = 0.1
+
 # Fills an array (m, n) with the kernel values of m rows and n others.
 Fill = Callable[[FloatArray, Any], None]
 
@@ -211,6 +214,40 @@ def _block_rows(width: int, itemsize: int) -> int:
     return max(_BLOCK_BYTES // max(width * itemsize, 1), 1)
 
 
+class Block:
+    """Values of some rows with each other, computed as far as they are needed.
+
+    Single rows are computed one by one, until there are so many of them that computing
+    all at once is cheaper.
+
+    Parameters
+    ----------
+    some : callable
+        Returns the values (m, q) of a slice of the rows. They are copied at once.
+    diagonal : ndarray of shape (q,)
+        Values of the rows with themselves.
+    """
+
+    def __init__(
+        self, some: Callable[[slice], FloatArray], diagonal: FloatArray
+    ) -> None:
+        self.diagonal = diagonal
+        self._some = some
+        self._rows: dict[int, FloatArray] = {}
+        self._whole: FloatArray | None = None
+
+    def row(self, i: int) -> FloatArray:
+        """Return the values (q,) of a row with all, in double precision."""
+        found = self._rows.get(i)
+        if found is None:
+            if self._whole is None and len(self._rows) > _FEW * len(self.diagonal):
+                self._whole = self._some(slice(None))
+            own = self._some(slice(i, i + 1)) if self._whole is None else self._whole[i]
+            found = self._rows[i] = own.ravel().astype(np.float64)
+            found[i] = self.diagonal[i]
+        return found
+
+
 class KernelMatrix(ABC):
     """What solvers ask of the kernel matrix of the training rows.
 
@@ -235,8 +272,8 @@ class KernelMatrix(ABC):
         """Return rows of the matrix, (m, n)."""
 
     @abstractmethod
-    def block(self, indices: IntArray) -> FloatArray:
-        """Return the values (m, m) of some rows with each other, until the next call."""
+    def block(self, indices: IntArray) -> Block:
+        """Return the values (m, m) of some rows with each other."""
 
     @abstractmethod
     def combined(self, indices: IntArray, weights: FloatArray) -> FloatArray:
@@ -280,8 +317,11 @@ class GivenMatrix(KernelMatrix):
     def rows(self, indices: IntArray) -> FloatArray:
         return self.values[indices]
 
-    def block(self, indices: IntArray) -> FloatArray:
-        return self.values[np.ix_(indices, indices)]
+    def block(self, indices: IntArray) -> Block:
+        def some(part: slice) -> FloatArray:
+            return self.values[np.ix_(indices[part], indices)]
+
+        return Block(some, self.diagonal[indices])
 
     def combined(self, indices: IntArray, weights: FloatArray) -> FloatArray:
         return weights @ self.values[indices]
@@ -332,17 +372,21 @@ class Gram(KernelMatrix):
             found[part] = self._kept[self._places(indices[part])]
         return found
 
-    def block(self, indices: IntArray) -> FloatArray:
+    def block(self, indices: IntArray) -> Block:
         # Computing it costs no more than collecting it from rows that are kept, and does
         # not ask for whole rows.
-        size = len(indices)
-        if len(self._square) < size**2:
-            self._square = np.empty(size**2, self._kept.dtype)
-        values = self._square[: size**2].reshape(size, size)
         rows = self.X[indices]
-        self.kernel.against(rows)(rows, values)
-        values.flat[:: size + 1] = self.kernel.diagonal(rows)
-        return values
+        fill, size = self.kernel.against(rows), len(indices)
+
+        def some(part: slice) -> FloatArray:
+            own = rows[part]
+            if len(self._square) < len(own) * size:
+                self._square = np.empty(len(own) * size, self._kept.dtype)
+            values = self._square[: len(own) * size].reshape(len(own), size)
+            fill(own, values)
+            return values
+
+        return Block(some, self.kernel.diagonal(rows))
 
     def combined(self, indices: IntArray, weights: FloatArray) -> FloatArray:
         self._asks[indices] += 1

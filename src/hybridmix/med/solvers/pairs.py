@@ -30,7 +30,8 @@ from hybridmix.progress import announce
 # Sizes of blocks, and the share of the rows that they are.
 _SMALLEST, _LARGEST, _SHARE = 256, 2048, 0.1
 # A block is solved until its violation is this part of that of all constraints.
-_INNER = 0.1
+_INNER = 0.5
+_KEEP = 0.5
 # Steps within a block, per constraint of it.
 _STEPS = 10
 # Multipliers closer than this to a bound, relative to it, are at the bound.
@@ -142,7 +143,7 @@ class _Ends:
         risers, fallers = map(_largest, self.wishes, limits, (half, half))
         turns = np.full((max(len(risers), len(fallers)), 2), -1)
         turns[: len(risers), 0], turns[: len(fallers), 1] = risers, fallers
-        order = np.concatenate([kept[:half], turns.ravel()])
+        order = np.concatenate([kept[:int(_KEEP * size)], turns.ravel()])
         order = order[order >= 0]
         _, first = np.unique(order, return_index=True)
         return order[np.sort(first)[:size]]
