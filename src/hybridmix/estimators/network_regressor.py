@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from scipy.special import ndtri
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length
 
 from hybridmix._checks import check_number, check_word
@@ -23,7 +25,7 @@ from hybridmix.estimators.embedding import (
     require_embedding,
 )
 from hybridmix.estimators.options import TrainingTable, warn_of
-from hybridmix.estimators.targets import FittedRegressor
+from hybridmix.estimators.targets import FittedRegressor, has_distribution
 from hybridmix.evaluation import ChunkedRows
 from hybridmix.models.embedding import EXPERTS, LINEAR, Embedding
 from hybridmix.models.mixture import Mixture
@@ -36,6 +38,8 @@ from hybridmix.training.record import INTERRUPTED
 _OUTPUTS = ("gaussian", "epsilon")
 # Posteriors sum to one: without any penalty, there would be no single optimum.
 _LEAST_PENALTY, _MOST_PENALTY = 1e-6, 1e12
+# Deviations of the errors in densities are no smaller, in the scale of the target.
+_LEAST_DEVIATION = 1e-9
 
 
 @registered
@@ -55,6 +59,12 @@ class MixtureNetworkRegressor(FittedRegressor, DensityEstimator):
     and then the output layer. There is no joint training of both: a mixture that is to
     explain the targets as well is the joint density of rows and targets, and that is
     `MixtureRegressor`.
+
+    With ``output="gaussian"``, the distribution of a target given a row is Gaussian,
+    :math:`N(\hat y(x), \sigma^2)`, with the same deviation in every row; several targets
+    are independent of each other given the row. `predict_quantiles`, `predict_interval`,
+    `log_predictive_density`, `sample_y` and `sample` are those of this distribution, and
+    do not exist for ``output="epsilon"``.
 
     Parameters
     ----------
@@ -250,21 +260,100 @@ class MixtureNetworkRegressor(FittedRegressor, DensityEstimator):
             Deviations, if they were asked for.
         """
         table = self._encode(X)
-        if return_std and not hasattr(self, "deviations_"):
+        if return_std and not self._has_distribution:
             raise ValueError(
                 "return_std=True needs output='gaussian': the insensitive loss of "
                 f"output={self.output!r} is not that of a distribution."
             )
+        if not return_std:
+            return self._shaped(self._means(table))
+        means, deviations = map(self._shaped, self.table_moments(table))
+        return means, deviations
+
+    def _means(self, table: Table) -> FloatArray:
+        """Return the expected targets (t, n) of encoded rows."""
 
         def read(features: FloatArray) -> FloatArray:
             return self.weights_ @ features + self.bias_[:, None]
 
-        found = embedded_table(self.model_, self.embedding_, table, self._n_threads, read)
-        means = self._shaped(found)
-        if not return_std:
-            return means
+        return embedded_table(self.model_, self.embedding_, table, self._n_threads, read)
+
+    # The distribution of the targets --------------------------------------------------
+
+    @property
+    def _has_distribution(self) -> bool:
+        return self.output == "gaussian"
+
+    def table_moments(self, table: Table) -> tuple[FloatArray, FloatArray]:
+        """Return means and deviations (t, n) of the targets of encoded rows."""
         deviations = np.repeat(self.deviations_[:, None], table.n_rows, axis=1)
-        return means, self._shaped(deviations)
+        return self._means(table), deviations
+
+    def table_quantiles(self, table: Table, levels: FloatArray) -> FloatArray:
+        """Return quantiles (t, q, n) of the targets of encoded rows."""
+        steps = self.deviations_[:, None] * ndtri(levels)
+        return self._means(table)[:, None, :] + steps[:, :, None]
+
+    @available_if(has_distribution)
+    def log_predictive_density(self, X: Any, y: Any) -> FloatArray:
+        """Return the log density of the targets of each row, given the row.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+            Rows; missing values are allowed.
+        y : array-like of shape (n,) or (n, t)
+            Their targets. Of several, those that are missing are left out.
+
+        Returns
+        -------
+        log_density : ndarray of shape (n,)
+            Natural logarithm, in the units of the targets; of all targets of a row
+            together. NaN for a row that has none.
+        """
+        table = self._encode(X)
+        targets = self._encode_targets(y, table.n_rows).real
+        # The errors of a constant target are zero.
+        deviations = np.maximum(
+            self.deviations_, _LEAST_DEVIATION * self.target_schema_.scale
+        )
+        errors = (targets - self._means(table).T) / deviations
+        own = -0.5 * (errors**2 + np.log(2.0 * np.pi)) - np.log(deviations)
+        is_known = ~np.isnan(targets)
+        total = np.where(is_known, own, 0.0).sum(axis=1)
+        return np.where(is_known.any(axis=1), total, np.nan)
+
+    @available_if(has_distribution)
+    def sample_y(
+        self, X: Any, n_samples: int = 1, random_state: Any = None
+    ) -> FloatArray:
+        """Draw targets from the predictive distribution of each row.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+            Rows; missing values are allowed.
+        n_samples : int, default=1
+            Number of draws for each row.
+        random_state : int, RandomState or None, default=None
+            None uses the estimator's own.
+
+        Returns
+        -------
+        y : ndarray of shape (n, n_samples) or (n, t, n_samples)
+            Draws.
+        """
+        check_number("n_samples", n_samples, 1, whole=True)
+        generator = np.random.default_rng(self._seed(random_state))
+        means = self._means(self._encode(X))[:, None, :]
+        shape = (self.n_outputs_, n_samples, means.shape[2])
+        noise = self.deviations_[:, None, None] * generator.standard_normal(shape)
+        return self._shaped(means + noise)
+
+    def _of_target(self, target: int) -> dict[str, Any]:
+        names = ("weights_", "bias_", "deviations_")
+        known = [name for name in names if hasattr(self, name)]
+        return {name: getattr(self, name)[[target]] for name in known}
 
     def embed(self, X: Any) -> FloatArray:
         """Return the features of the output layer for each row, (n, F)."""
