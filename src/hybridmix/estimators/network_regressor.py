@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.special import ndtri
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length
 
 from hybridmix._checks import check_number, check_word
@@ -25,7 +24,7 @@ from hybridmix.estimators.embedding import (
     require_embedding,
 )
 from hybridmix.estimators.options import TrainingTable, warn_of
-from hybridmix.estimators.targets import FittedRegressor, has_distribution
+from hybridmix.estimators.targets import FittedRegressor
 from hybridmix.evaluation import ChunkedRows
 from hybridmix.models.embedding import EXPERTS, LINEAR, Embedding
 from hybridmix.models.mixture import Mixture
@@ -294,61 +293,23 @@ class MixtureNetworkRegressor(FittedRegressor, DensityEstimator):
         steps = self.deviations_[:, None] * ndtri(levels)
         return self._means(table)[:, None, :] + steps[:, :, None]
 
-    @available_if(has_distribution)
-    def log_predictive_density(self, X: Any, y: Any) -> FloatArray:
-        """Return the log density of the targets of each row, given the row.
+    def table_log_density(self, table: Table, targets: Table) -> FloatArray:
+        """Return log densities (n,) of the targets of encoded rows, those that are known.
 
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n, d)
-            Rows; missing values are allowed.
-        y : array-like of shape (n,) or (n, t)
-            Their targets. Of several, those that are missing are left out.
-
-        Returns
-        -------
-        log_density : ndarray of shape (n,)
-            Natural logarithm, in the units of the targets; of all targets of a row
-            together. NaN for a row that has none.
+        They are in the units of the targets.
         """
-        table = self._encode(X)
-        targets = self._encode_targets(y, table.n_rows).real
         # The errors of a constant target are zero.
-        deviations = np.maximum(
-            self.deviations_, _LEAST_DEVIATION * self.target_schema_.scale
-        )
-        errors = (targets - self._means(table).T) / deviations
+        least = _LEAST_DEVIATION * self.target_schema_.scale
+        deviations = np.maximum(self.deviations_, least)
+        errors = (targets.real - self._means(table).T) / deviations
         own = -0.5 * (errors**2 + np.log(2.0 * np.pi)) - np.log(deviations)
-        is_known = ~np.isnan(targets)
-        total = np.where(is_known, own, 0.0).sum(axis=1)
-        return np.where(is_known.any(axis=1), total, np.nan)
+        return np.where(np.isnan(own), 0.0, own).sum(axis=1)
 
-    @available_if(has_distribution)
-    def sample_y(
-        self, X: Any, n_samples: int = 1, random_state: Any = None
-    ) -> FloatArray:
-        """Draw targets from the predictive distribution of each row.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n, d)
-            Rows; missing values are allowed.
-        n_samples : int, default=1
-            Number of draws for each row.
-        random_state : int, RandomState or None, default=None
-            None uses the estimator's own.
-
-        Returns
-        -------
-        y : ndarray of shape (n, n_samples) or (n, t, n_samples)
-            Draws.
-        """
-        check_number("n_samples", n_samples, 1, whole=True)
-        generator = np.random.default_rng(self._seed(random_state))
-        means = self._means(self._encode(X))[:, None, :]
-        shape = (self.n_outputs_, n_samples, means.shape[2])
-        noise = self.deviations_[:, None, None] * generator.standard_normal(shape)
-        return self._shaped(means + noise)
+    def table_draws(self, table: Table, n_samples: int, seed: int) -> FloatArray:
+        """Draw targets (t, n_samples, n) of encoded rows."""
+        shape = (self.n_outputs_, n_samples, table.n_rows)
+        noise = np.random.default_rng(seed).standard_normal(shape)
+        return self._means(table)[:, None] + self.deviations_[:, None, None] * noise
 
     def _of_target(self, target: int) -> dict[str, Any]:
         names = ("weights_", "bias_", "deviations_")

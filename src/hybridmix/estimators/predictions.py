@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from hybridmix._checks import check_number
 from hybridmix._parallel import workers
 from hybridmix._require import require, require_instance
 from hybridmix._typing import FloatArray
@@ -97,6 +96,44 @@ class MixtureForecaster(FittedRegressor):
 
         return self._forecasts(table, read)
 
+    def table_log_density(self, table: Table, targets: Table) -> FloatArray:
+        """Return log densities (n,) of the targets of encoded rows, those that are known.
+
+        They are in the units of the targets.
+        """
+        rows = PairedRows(table, targets, self.target_schema_)
+        places = self._places
+        with workers(self._n_threads) as pool:
+            chunked = ChunkedRows(rows, self.predictive_.widest, pool)
+
+            def chunk(number: int) -> FloatArray:
+                return self.predictive_.log_density(rows[chunked.chunks[number]], places)
+
+            return np.concatenate(list(chunked.map(chunk))) - targets.log_volume()
+
+    def table_draws(self, table: Table, n_samples: int, seed: int) -> FloatArray:
+        """Draw targets (t, n_samples, n) of encoded rows."""
+        rows = PairedRows(table, None, self.target_schema_)
+        places, targets = self._places, self.target_schema_
+        with workers(self._n_threads) as pool:
+            chunked = ChunkedRows(rows, self.predictive_.widest, pool)
+
+            def chunk(number: int) -> FloatArray:
+                here = chunked.chunks[number]
+                # A generator for each chunk makes draws independent of the threads.
+                generator = np.random.default_rng([seed, here.start])
+                draws = self.predictive_.draw(
+                    rows[here],
+                    places,
+                    [_atoms(targets, k) for k in range(len(targets.real))],
+                    n_samples,
+                    generator,
+                )
+                pairs = enumerate(draws)
+                return np.stack([_in_units(own, targets, k, True) for k, own in pairs])
+
+            return np.concatenate(list(chunked.map(chunk)), axis=-1)
+
     # Public -----------------------------------------------------------------------------
 
     def predict(
@@ -120,82 +157,6 @@ class MixtureForecaster(FittedRegressor):
         """
         means, deviations = map(self._shaped, self.table_moments(self._encode(X)))
         return (means, deviations) if return_std else means
-
-    def log_predictive_density(self, X: Any, y: Any) -> FloatArray:
-        """Return the log density of the targets of each row, given the row.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n, d)
-            Rows; missing values are marginalised.
-        y : array-like of shape (n,) or (n, t)
-            Their targets. Of several, those that are missing are left out.
-
-        Returns
-        -------
-        log_density : ndarray of shape (n,)
-            Natural logarithm, in the units of the targets; of all targets of a row
-            together. NaN for a row that has none. Where a target is a spike
-            (`target_schema_.shapes`), its probability takes the place of a density.
-        """
-        features = self._encode(X)
-        targets = self._encode_targets(y, features.n_rows)
-        rows = PairedRows(features, targets, self.target_schema_)
-        places = self._places
-        with workers(self._n_threads) as pool:
-            chunked = ChunkedRows(rows, self.predictive_.widest, pool)
-
-            def chunk(number: int) -> FloatArray:
-                return self.predictive_.log_density(rows[chunked.chunks[number]], places)
-
-            found = np.concatenate(list(chunked.map(chunk))) - targets.log_volume()
-        found[np.isnan(targets.real).all(axis=1)] = np.nan
-        return found
-
-    def sample_y(
-        self, X: Any, n_samples: int = 1, random_state: Any = None
-    ) -> FloatArray:
-        """Draw targets from the predictive distribution of each row.
-
-        Several targets are drawn together, with what they have in common.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n, d)
-            Rows; missing values are marginalised.
-        n_samples : int, default=1
-            Number of draws for each row.
-        random_state : int, RandomState or None, default=None
-            None uses the estimator's own.
-
-        Returns
-        -------
-        y : ndarray of shape (n, n_samples) or (n, t, n_samples)
-            Draws.
-        """
-        check_number("n_samples", n_samples, 1, whole=True)
-        seed = self._seed(random_state)
-        features = self._encode(X)
-        rows = PairedRows(features, None, self.target_schema_)
-        places, targets = self._places, self.target_schema_
-        with workers(self._n_threads) as pool:
-            chunked = ChunkedRows(rows, self.predictive_.widest, pool)
-
-            def chunk(number: int) -> FloatArray:
-                here = chunked.chunks[number]
-                # A generator for each chunk makes draws independent of the threads.
-                generator = np.random.default_rng([seed, here.start])
-                draws = self.predictive_.draw(
-                    rows[here],
-                    places,
-                    [_atoms(targets, k) for k in range(len(targets.real))],
-                    n_samples,
-                    generator,
-                )
-                pairs = enumerate(draws)
-                return np.stack([_in_units(own, targets, k, True) for k, own in pairs])
-
-            return self._shaped(np.concatenate(list(chunked.map(chunk)), axis=-1))
 
 
 def _shape(targets: Schema, k: int) -> ColumnShape:

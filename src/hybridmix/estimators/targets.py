@@ -97,10 +97,15 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, FittedMixture):
         """Return quantiles (t, q, n) of the targets of encoded rows."""
         raise NotImplementedError
 
-    def sample_y(
-        self, X: Any, n_samples: int = 1, random_state: Any = None
-    ) -> FloatArray:
-        """Draw targets (n, n_samples) or (n, t, n_samples), given each row."""
+    def table_draws(self, table: Table, n_samples: int, seed: int) -> FloatArray:
+        """Draw targets (t, n_samples, n) of encoded rows."""
+        raise NotImplementedError
+
+    def table_log_density(self, table: Table, targets: Table) -> FloatArray:
+        """Return log densities (n,) of the targets of encoded rows, those that are known.
+
+        They are in the units of the targets.
+        """
         raise NotImplementedError
 
     @available_if(has_distribution)
@@ -146,6 +151,56 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, FittedMixture):
         check_number("coverage", coverage, 1e-9, 1.0 - 1e-9)
         tail = 0.5 * (1.0 - float(coverage))
         return self.predict_quantiles(X, (tail, 1.0 - tail))
+
+    @available_if(has_distribution)
+    def log_predictive_density(self, X: Any, y: Any) -> FloatArray:
+        """Return the log density of the targets of each row, given the row.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+            Rows; missing values are allowed.
+        y : array-like of shape (n,) or (n, t)
+            Their targets. Of several, those that are missing are left out.
+
+        Returns
+        -------
+        log_density : ndarray of shape (n,)
+            Natural logarithm, in the units of the targets; of all targets of a row
+            together. NaN for a row that has none. Where a target is a spike
+            (`target_schema_.shapes`), its probability takes the place of a density.
+        """
+        table = self._encode(X)
+        targets = self._encode_targets(y, table.n_rows)
+        found = self.table_log_density(table, targets)
+        found[np.isnan(targets.real).all(axis=1)] = np.nan
+        return found
+
+    @available_if(has_distribution)
+    def sample_y(
+        self, X: Any, n_samples: int = 1, random_state: Any = None
+    ) -> FloatArray:
+        """Draw targets from the predictive distribution of each row.
+
+        Several targets are drawn together, with what they have in common.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+            Rows; missing values are allowed.
+        n_samples : int, default=1
+            Number of draws for each row.
+        random_state : int, RandomState or None, default=None
+            None uses the estimator's own.
+
+        Returns
+        -------
+        y : ndarray of shape (n, n_samples) or (n, t, n_samples)
+            Draws.
+        """
+        check_number("n_samples", n_samples, 1, whole=True)
+        seed = self._seed(random_state)
+        return self._shaped(self.table_draws(self._encode(X), n_samples, seed))
 
     @available_if(has_distribution)
     def sample(
