@@ -293,7 +293,7 @@ class MixtureNetworkRegressor(FittedRegressor, DensityEstimator):
         steps = self.deviations_[:, None] * ndtri(levels)
         return self._means(table)[:, None, :] + steps[:, :, None]
 
-    def table_log_density(self, table: Table, targets: Table) -> FloatArray:
+    def _table_log_density(self, table: Table, targets: Table) -> FloatArray:
         """Return log densities (n,) of the targets of encoded rows, those that are known.
 
         They are in the units of the targets.
@@ -305,7 +305,7 @@ class MixtureNetworkRegressor(FittedRegressor, DensityEstimator):
         own = -0.5 * (errors**2 + np.log(2.0 * np.pi)) - np.log(deviations)
         return np.where(np.isnan(own), 0.0, own).sum(axis=1)
 
-    def table_draws(self, table: Table, n_samples: int, seed: int) -> FloatArray:
+    def _table_draws(self, table: Table, n_samples: int, seed: int) -> FloatArray:
         """Draw targets (t, n_samples, n) of encoded rows."""
         shape = (self.n_outputs_, n_samples, table.n_rows)
         noise = np.random.default_rng(seed).standard_normal(shape)

@@ -96,7 +96,7 @@ class MixtureForecaster(FittedRegressor):
 
         return self._forecasts(table, read)
 
-    def table_log_density(self, table: Table, targets: Table) -> FloatArray:
+    def _table_log_density(self, table: Table, targets: Table) -> FloatArray:
         """Return log densities (n,) of the targets of encoded rows, those that are known.
 
         They are in the units of the targets.
@@ -111,7 +111,7 @@ class MixtureForecaster(FittedRegressor):
 
             return np.concatenate(list(chunked.map(chunk))) - targets.log_volume()
 
-    def table_draws(self, table: Table, n_samples: int, seed: int) -> FloatArray:
+    def _table_draws(self, table: Table, n_samples: int, seed: int) -> FloatArray:
         """Draw targets (t, n_samples, n) of encoded rows."""
         rows = PairedRows(table, None, self.target_schema_)
         places, targets = self._places, self.target_schema_

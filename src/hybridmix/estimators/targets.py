@@ -97,11 +97,11 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, FittedMixture):
         """Return quantiles (t, q, n) of the targets of encoded rows."""
         raise NotImplementedError
 
-    def table_draws(self, table: Table, n_samples: int, seed: int) -> FloatArray:
+    def _table_draws(self, table: Table, n_samples: int, seed: int) -> FloatArray:
         """Draw targets (t, n_samples, n) of encoded rows."""
         raise NotImplementedError
 
-    def table_log_density(self, table: Table, targets: Table) -> FloatArray:
+    def _table_log_density(self, table: Table, targets: Table) -> FloatArray:
         """Return log densities (n,) of the targets of encoded rows, those that are known.
 
         They are in the units of the targets.
@@ -172,7 +172,7 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, FittedMixture):
         """
         table = self._encode(X)
         targets = self._encode_targets(y, table.n_rows)
-        found = self.table_log_density(table, targets)
+        found = self._table_log_density(table, targets)
         found[np.isnan(targets.real).all(axis=1)] = np.nan
         return found
 
@@ -200,7 +200,7 @@ class FittedRegressor(MultiOutputMixin, RegressorMixin, FittedMixture):
         """
         check_number("n_samples", n_samples, 1, whole=True)
         seed = self._seed(random_state)
-        return self._shaped(self.table_draws(self._encode(X), n_samples, seed))
+        return self._shaped(self._table_draws(self._encode(X), n_samples, seed))
 
     @available_if(has_distribution)
     def sample(
