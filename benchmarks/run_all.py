@@ -25,6 +25,7 @@ SCRIPTS = [
     "regression",
     "targets",
     "networks",
+    "network_start",
     "roth",
     "roth_time",
     "roth_curves",

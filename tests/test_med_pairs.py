@@ -132,9 +132,9 @@ def test_matrix_of_a_kernel_is_the_same_whatever_is_kept(kernel: Kernel) -> None
             some = np.random.default_rng(1).permutation(150)[:40]
             tolerance = {"rtol": 1e-5, "atol": 1e-4 * np.abs(whole).max()}
             np.testing.assert_allclose(gram.rows(some), whole[some], **tolerance)
-            np.testing.assert_allclose(
-                gram.block(some), whole[np.ix_(some, some)], **tolerance
-            )
+            block = gram.block(some)
+            rows = [block.row(i) for i in (3, *range(40))][1:]
+            np.testing.assert_allclose(rows, whole[np.ix_(some, some)], **tolerance)
             np.testing.assert_allclose(
                 gram.combined(some, weights[some, 0]),
                 weights[some, 0] @ whole[some],

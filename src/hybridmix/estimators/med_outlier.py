@@ -108,7 +108,7 @@ class MEDOutlierDetector(OutlierMixin, MachineEstimator):
     model: Any = "rbf"
     _: KW_ONLY
     smoothness: float = 0.1
-    bias: float = 0.0  # type: ignore[assignment]
+    bias: float | str = 0.0
     contamination: float | str = 0.1
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

@@ -91,7 +91,7 @@ class MEDRegressor(RealTargets, MachineEstimator):
         predictions for them stay in the range of the targets. None leaves them out.
     unlabelled_weight : float, default=1.0
         What a row without a target counts in transduction, compared with other rows.
-    prior_strength : float, default=0.1
+    prior_strength : float, default=1.0
         How much each row counts in the priors of the two densities of
         ``model="independent"``, which are like the table: the larger, the less they can
         differ.
@@ -162,7 +162,7 @@ class MEDRegressor(RealTargets, MachineEstimator):
     smoothness: float = 0.1
     transduction: str | None = None
     unlabelled_weight: float = 1.0
-    prior_strength: float = 0.1
+    prior_strength: float = 1.0
     categorical_features: Sequence[int | str | bool] | None = None
 
     _models: ClassVar[tuple[str, ...]] = (*FUNCTIONS, _RATIO)
@@ -252,7 +252,7 @@ class MEDRegressor(RealTargets, MachineEstimator):
             return train(rows[places])
         square = TargetRows(rows.features[:, places], rows.targets, rows.weights)
         trained = train(square[places])
-        machine = trained.machine
+        machine: Any = trained.machine
         coef = np.zeros((1, len(used)))
         coef[:, places] = machine.coef
         return replace(trained, machine=LinearMachine(coef, machine.bias))

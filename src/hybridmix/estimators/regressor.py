@@ -244,6 +244,13 @@ class MixtureRegressor(MixtureForecaster, MixtureEstimator):
         member._publish({**attributes, "predictive_": predictive})
         return member
 
+    def _of_target(self, target: int) -> dict[str, Any]:
+        found = super()._of_target(target)
+        # Members themselves have none.
+        if members := vars(self).get("members_"):
+            found["members_"] = [member.for_target(target) for member in members]
+        return found
+
     def check_consistent(self) -> None:
         """Raise ValueError unless members and spread are those of the predictions."""
         super().check_consistent()

@@ -25,6 +25,13 @@ _BLOCK_BYTES = 1 << 19
 # value has an error of 1e-7 times the lengths; beyond this they are taken in double.
 _SAFE_LENGTH = 50.0
 
+# A row is kept from this request on. Most rows are asked for once or twice, and memory
+# that was never touched costs more than computing them again.
+_KEPT_FROM = 3
+
+# Part of the rows of a block that are computed one by one before all are.
+_FEW = 0.1
+
 # Fills an array (m, n) with the kernel values of m rows and n others.
 Fill = Callable[[FloatArray, Any], None]
 
@@ -207,6 +214,38 @@ def _block_rows(width: int, itemsize: int) -> int:
     return max(_BLOCK_BYTES // max(width * itemsize, 1), 1)
 
 
+class Block:
+    """Values of some rows with each other, computed as far as they are needed.
+
+    Single rows are computed one by one, until there are so many of them that computing
+    all at once is cheaper.
+
+    Parameters
+    ----------
+    some : callable
+        Returns the values (m, q) of a slice of the rows. They are copied at once.
+    diagonal : ndarray of shape (q,)
+        Values of the rows with themselves.
+    """
+
+    def __init__(self, some: Callable[[slice], FloatArray], diagonal: FloatArray) -> None:
+        self.diagonal = diagonal
+        self._some = some
+        self._rows: dict[int, FloatArray] = {}
+        self._whole: FloatArray | None = None
+
+    def row(self, i: int) -> FloatArray:
+        """Return the values (q,) of a row with all, in double precision."""
+        found = self._rows.get(i)
+        if found is None:
+            if self._whole is None and len(self._rows) > _FEW * len(self.diagonal):
+                self._whole = self._some(slice(None))
+            own = self._some(slice(i, i + 1)) if self._whole is None else self._whole[i]
+            found = self._rows[i] = own.ravel().astype(np.float64)
+            found[i] = self.diagonal[i]
+        return found
+
+
 class KernelMatrix(ABC):
     """What solvers ask of the kernel matrix of the training rows.
 
@@ -231,8 +270,8 @@ class KernelMatrix(ABC):
         """Return rows of the matrix, (m, n)."""
 
     @abstractmethod
-    def block(self, indices: IntArray) -> FloatArray:
-        """Return the values (m, m) of some rows with each other, until the next call."""
+    def block(self, indices: IntArray) -> Block:
+        """Return the values (m, m) of some rows with each other."""
 
     @abstractmethod
     def combined(self, indices: IntArray, weights: FloatArray) -> FloatArray:
@@ -276,8 +315,11 @@ class GivenMatrix(KernelMatrix):
     def rows(self, indices: IntArray) -> FloatArray:
         return self.values[indices]
 
-    def block(self, indices: IntArray) -> FloatArray:
-        return self.values[np.ix_(indices, indices)]
+    def block(self, indices: IntArray) -> Block:
+        def some(part: slice) -> FloatArray:
+            return self.values[np.ix_(indices[part], indices)]
+
+        return Block(some, self.diagonal[indices])
 
     def combined(self, indices: IntArray, weights: FloatArray) -> FloatArray:
         return weights @ self.values[indices]
@@ -288,9 +330,8 @@ class GivenMatrix(KernelMatrix):
 class Gram(KernelMatrix):
     """A kernel matrix whose rows are computed when they are asked for.
 
-    Rows that are asked for again are kept, until others need the room that were asked
-    for more recently. Most rows are asked for once, and memory that was never touched
-    is dearer than computing them. The whole matrix is never there unless it fits.
+    Rows that are asked for several times are kept, until others need the room that were
+    asked for more recently. The whole matrix is never there unless it fits.
 
     Parameters
     ----------
@@ -314,7 +355,7 @@ class Gram(KernelMatrix):
         self._owner = np.full(n_kept, -1)  # and the inverse
         self._asked = np.zeros(n_kept, dtype=np.int64)
         self._time, self._n_used = 0, 0
-        self._known = np.zeros(n, dtype=bool)  # rows that were asked for before
+        self._asks = np.zeros(n, dtype=np.int64)  # how often a row was summed up
         self._step = min(_block_rows(n, itemsize), n_kept)
         self._passing = np.empty((self._step, n), kernel.dtype)
         self._square = np.empty(0, kernel.dtype)
@@ -329,21 +370,25 @@ class Gram(KernelMatrix):
             found[part] = self._kept[self._places(indices[part])]
         return found
 
-    def block(self, indices: IntArray) -> FloatArray:
+    def block(self, indices: IntArray) -> Block:
         # Computing it costs no more than collecting it from rows that are kept, and does
         # not ask for whole rows.
-        size = len(indices)
-        if len(self._square) < size**2:
-            self._square = np.empty(size**2, self._kept.dtype)
-        values = self._square[: size**2].reshape(size, size)
         rows = self.X[indices]
-        self.kernel.against(rows)(rows, values)
-        values.flat[:: size + 1] = self.kernel.diagonal(rows)
-        return values
+        fill, size = self.kernel.against(rows), len(indices)
+
+        def some(part: slice) -> FloatArray:
+            own = rows[part]
+            if len(self._square) < len(own) * size:
+                self._square = np.empty(len(own) * size, self._kept.dtype)
+            values = self._square[: len(own) * size].reshape(len(own), size)
+            fill(own, values)
+            return values
+
+        return Block(some, self.kernel.diagonal(rows))
 
     def combined(self, indices: IntArray, weights: FloatArray) -> FloatArray:
-        is_kept = self._known[indices]
-        self._known[indices] = True
+        self._asks[indices] += 1
+        is_kept = self._asks[indices] >= _KEPT_FROM
         return self._sum(indices, weights, is_kept)
 
     def product(self, indices: IntArray, weights: FloatArray) -> FloatArray:

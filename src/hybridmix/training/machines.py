@@ -144,7 +144,7 @@ def train_machine(
     unknown : UnknownTargets or None
         Rows whose targets are not known.
     """
-    solver = "ascent" if unknown else _chosen_solver(constraints, options)
+    solver = _chosen_solver(constraints, options)
     if options.kernels or options.precomputed:
         return _train_kernels(X, constraints, options, solver, unknown)
     flat = np.isinf(options.bias_variance)
@@ -200,7 +200,7 @@ def _train_columns(
     unknown: UnknownTargets | None,
 ) -> TrainedMachine:
     """Train linear functions of rows of which a centre has been subtracted."""
-    if solver == "newton":
+    if solver == "newton" and unknown is None:
         found = newton(
             X,
             constraints,
@@ -241,7 +241,15 @@ def _train_kernels(
     unknown: UnknownTargets | None,
 ) -> TrainedMachine:
     """Train sums of kernels of the rows of a dense array."""
-    matrices = _kernel_matrices(X, options, whole=solver == "ascent")
+    whole = solver == "ascent" or unknown is not None
+    matrices = _kernel_matrices(X, options, whole)
+    if unknown is not None and solver == "pairs":
+        if isinstance(matrices[0], GivenMatrix):
+            # The functions of unknown targets are independent: they add to the diagonal.
+            added = np.diag(np.where(unknown.rows, unknown.variance, 0.0))
+            matrices = [GivenMatrix(matrices[0].values + added)]
+        else:
+            solver = "ascent"
     inclusion = np.ones(len(matrices))
     if solver == "ascent":
         model: TiltedModel

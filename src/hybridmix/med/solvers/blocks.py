@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridmix._typing import FloatArray
+from hybridmix.med.kernels import Block
 from hybridmix.med.solvers.slopes import Slope
 
 # Rows closer than this, relative to the largest diagonal entry, count as this far apart.
@@ -63,25 +64,31 @@ class Variable:
         self.lam = lam
 
 
-class Distances:
-    """Rows of the block's kernel matrix and of distances, computed at first use.
+class Variables(dict[int, Variable]):
+    """The variables of a block that have been used."""
 
-    A block seldom uses all of its rows.
-    """
+    def __init__(self, box: Box) -> None:
+        self._box = box
 
-    def __init__(self, kernel: FloatArray) -> None:
-        self._kernel = kernel
-        self._diagonal = kernel.diagonal().astype(np.float64)
-        self._nearest = _SAME * float(self._diagonal.max())
-        self._rows: dict[int, FloatArray] = {}
-        self._steepness: dict[int, FloatArray] = {}
+    def __missing__(self, place: int) -> Variable:
+        variable = Variable(*(float(part[place]) for part in self._box))
+        self[place] = variable
+        return variable
 
-    def row(self, i: int) -> FloatArray:
-        """Return kernel values (q,)."""
-        found = self._rows.get(i)
-        if found is None:
-            found = self._rows[i] = self._kernel[i].astype(np.float64)
+    def multipliers(self) -> FloatArray:
+        """Return the multipliers (q,) of all, used or not."""
+        found = self._box.multipliers.copy()
+        found[list(self)] = [variable.lam for variable in self.values()]
         return found
+
+
+class Distances:
+    """Distances of the rows of a block in the geometry of the kernel, at first use."""
+
+    def __init__(self, block: Block) -> None:
+        self._block, self._diagonal = block, block.diagonal
+        self._nearest = _SAME * float(self._diagonal.max())
+        self._steepness: dict[int, FloatArray] = {}
 
     def ease(self, i: int, curvature: float) -> float:
         """Return by how much a step along an axis changes the output, per derivative."""
@@ -89,13 +96,13 @@ class Distances:
         return diagonal / (diagonal + curvature)
 
     def steepness(self, i: int) -> FloatArray:
-        """Return the inverse distances (q,), in the geometry of the kernel.
+        """Return the inverse distances (q,) of a row from all.
 
         The gain of a pair is half of the square of violation times steepness.
         """
         found = self._steepness.get(i)
         if found is None:
-            found = self._diagonal - 2.0 * self.row(i)
+            found = self._diagonal - 2.0 * self._block.row(i)
             found += self._diagonal[i]
             np.maximum(found, self._nearest, out=found)
             np.sqrt(found, out=found)
@@ -105,7 +112,7 @@ class Distances:
 
 
 def solve_block(
-    kernel: FloatArray,
+    block: Block,
     ends: FloatArray,
     ease: FloatArray,
     box: Box,
@@ -117,8 +124,8 @@ def solve_block(
 
     Parameters
     ----------
-    kernel : ndarray of shape (q, q)
-        Kernel values of the constraints' rows.
+    block : Block
+        Kernel values (q, q) of the constraints' rows.
     ends : ndarray of shape (2, q)
         Derivatives by the signed multipliers, less the bias, where these may rise, else
         minus infinity, and where they may fall, else infinity. They are changed in place.
@@ -141,12 +148,10 @@ def solve_block(
     n_steps : int
         How many steps were taken.
     """
-    distances = Distances(kernel)
-    variables = [
-        Variable(*own) for own in zip(*(part.tolist() for part in box), strict=True)
-    ]
+    distances = Distances(block)
+    variables = Variables(box)
     rising, falling = ends
-    buffer, wishes = np.empty(len(variables)), rising
+    buffer, wishes = np.empty(len(rising)), rising
     is_open = slope is not None
     n_steps = 0
     while n_steps < max_steps:
@@ -171,7 +176,7 @@ def solve_block(
         step, pulled = _pair_step(first, second, top - bottom, distance, slope, aim)
         first.move(step, is_open)
         second.move(-step, is_open)
-        np.subtract(distances.row(i), distances.row(j), out=buffer)
+        np.subtract(block.row(i), block.row(j), out=buffer)
         np.multiply(buffer, step, out=buffer)
         np.subtract(ends, buffer, out=ends)
         _mark(ends, i, first, top - float(buffer[i]) + pulled[0])
@@ -180,7 +185,7 @@ def solve_block(
             ease[i] = distances.ease(i, first.curvature(slope))
             ease[j] = distances.ease(j, second.curvature(slope))
         n_steps += 1
-    return np.array([variable.lam for variable in variables]), n_steps
+    return variables.multipliers(), n_steps
 
 
 def _least(falling: FloatArray, ease: FloatArray) -> float:

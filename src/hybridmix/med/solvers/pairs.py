@@ -28,9 +28,10 @@ from hybridmix.med.solvers.slopes import slope_of
 from hybridmix.progress import announce
 
 # Sizes of blocks, and the share of the rows that they are.
-_SMALLEST, _LARGEST, _SHARE = 256, 1024, 0.1
+_SMALLEST, _LARGEST, _SHARE = 256, 2048, 0.1
 # A block is solved until its violation is this part of that of all constraints.
-_INNER = 0.1
+_INNER = 0.5
+_KEEP = 0.5
 # Steps within a block, per constraint of it.
 _STEPS = 10
 # Multipliers closer than this to a bound, relative to it, are at the bound.
@@ -135,21 +136,22 @@ class _Ends:
     def block(self, kept: IntArray, size: int) -> IntArray:
         """Return constraints that are kept, and then those that violate most."""
         half = size // 2
-        risers, fallers = (_largest(wishes, half) for wishes in self.wishes)
+        # Those that can make a pair which violates the conditions.
+        limits = -self.wishes.max(axis=1)[::-1]
+        risers, fallers = map(_largest, self.wishes, limits, (half, half))
         turns = np.full((max(len(risers), len(fallers)), 2), -1)
         turns[: len(risers), 0], turns[: len(fallers), 1] = risers, fallers
-        order = np.concatenate([kept[:half], turns.ravel()])
+        order = np.concatenate([kept[: int(_KEEP * size)], turns.ravel()])
         order = order[order >= 0]
         _, first = np.unique(order, return_index=True)
         return order[np.sort(first)[:size]]
 
 
-def _largest(values: FloatArray, count: int) -> IntArray:
-    """Return where the largest finite values are, in falling order."""
-    places = np.arange(len(values))
-    if count < len(values):
-        places = np.argpartition(values, -count)[-count:]
-    places = places[np.isfinite(values[places])]
+def _largest(values: FloatArray, above: float, count: int) -> IntArray:
+    """Return where the largest values above a limit are, in falling order."""
+    places = np.flatnonzero(values > above)
+    if count < len(places):
+        places = places[np.argpartition(values[places], -count)[-count:]]
     return places[np.argsort(-values[places], kind="stable")]
 
 
