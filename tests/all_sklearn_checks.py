@@ -17,6 +17,8 @@ from sklearn.utils.estimator_checks import check_estimator
 from hybridmix import (
     HybridMixtureClassifier,
     HybridMixtureClassifierCV,
+    MEDOutlierDetector,
+    MEDRegressor,
     MixtureDensity,
     MixtureEmbedding,
     MixtureImputer,
@@ -40,8 +42,19 @@ _DEALT_OUT = (
 )
 
 
+# Whether a check fails for these reasons is up to the last digits of a machine.
+WITHIN_TOL = "solvers stop at a gap, at other places for rows that are repeated"
+SINGLE = "values of an RBF kernel are computed in single precision"
+
+
 def expected_failures(estimator):
     """Return the checks that an estimator cannot pass, with the reasons."""
+    if isinstance(estimator, MEDRegressor | MEDOutlierDetector):
+        return {
+            "check_sample_weight_equivalence_on_dense_data": WITHIN_TOL,
+            "check_sample_weight_equivalence_on_sparse_data": WITHIN_TOL,
+            "check_methods_subset_invariance": SINGLE,
+        }
     if isinstance(estimator, HybridMixtureClassifier) and deals_rows_out(estimator):
         return {"check_sample_weight_equivalence_on_dense_data": _DEALT_OUT}
     return {}
@@ -160,6 +173,20 @@ def regressors():
     ]
 
 
+def machines():
+    """Return machines of maximum entropy discrimination with every kind of function."""
+    return [
+        MEDRegressor(),
+        MEDRegressor("rbf"),
+        MEDRegressor("poly", degree=2, smoothness=0.0),
+        MEDRegressor("independent"),
+        MEDRegressor(inclusion=0.5),
+        MEDRegressor(kernels=["linear", "rbf"], inclusion=0.5),
+        MEDOutlierDetector(),
+        MEDOutlierDetector("poly"),
+    ]
+
+
 def special_cases():
     """Return options that have no meaning for most covariance types or objectives."""
     losses = [plain_classifier(loss=loss, n_steps=5) for loss in LOSSES]
@@ -231,6 +258,7 @@ def main():
         *others(),
         *networks(),
         *regressors(),
+        *machines(),
         *special_cases(),
     ]
     chosen = [estimator for estimator in everything if only in described(estimator)]
