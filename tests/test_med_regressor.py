@@ -194,11 +194,10 @@ def noisy_sine():
     return (x[:, None] - 7.0) / 7.0, np.where(x < 10.0, y, np.nan)
 
 
-@pytest.mark.parametrize("bias", ["flat", 1.0])
-def test_transduction_keeps_extrapolations_in_range(bias):
+def test_transduction_keeps_extrapolations_in_range():
     X, y = noisy_sine()
     unknown = np.isnan(y)
-    options = {"C": 10.0, "degree": 6, "gamma": 1.0, "tol": 1e-3, "bias": bias}
+    options = {"C": 10.0, "degree": 8, "gamma": 1.0, "tol": 1e-3}
     plain = MEDRegressor("poly", **options).fit(X, y)
     found = MEDRegressor("poly", transduction="gaussian", **options).fit(X, y)
     assert np.abs(plain.predict(X[unknown])).max() > 5.0
