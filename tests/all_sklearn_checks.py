@@ -179,11 +179,9 @@ def machines():
     return [
         MEDRegressor(),
         MEDRegressor("rbf"),
-        MEDRegressor("poly", degree=2, smoothness=0.0),
         MEDRegressor("independent"),
         MEDRegressor(inclusion=0.5),
         MEDOutlierDetector(),
-        MEDOutlierDetector("poly"),
     ]
 
 
