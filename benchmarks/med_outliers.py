@@ -5,9 +5,9 @@ Tables, splits and settings are those of ``outliers.py``, without holes that wer
 tuned: every method has its default options, in standardised columns; the one-class SVM is
 there also with a nu of 0.1.
 
-``med_outliers.csv`` has a line for each table, setting and method, as a mean over seeds or
-over the classes that were anomalies in turn; ``med_outliers_summary.csv`` has means over
-tables, and the mean difference to our detector with its standard error over tables.
+``med_outliers.csv`` has a line for each table, setting and method, as a mean over seeds
+or over the classes that were anomalies in turn; ``med_outliers_summary.csv`` has means
+over tables, and the mean difference to our detector with its standard error over tables.
 """
 
 from __future__ import annotations
