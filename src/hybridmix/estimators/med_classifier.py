@@ -104,7 +104,7 @@ class MEDClassifier(ScoredClassifier, MachineEstimator):
     margin : float or "auto", default="auto"
         Mean :math:`l` of the margins a priori. Rows that have more do not matter. "auto"
         is 1 for functions. For densities it is the median of the margins that the
-        training rows have under the prior, and at least 1.
+        training rows have under the prior, but at least 1 and at most 30.
     smoothness : float, default=1.0
         :math:`\tau`, how smooth the loss of a lacking margin is; 0 is the hinge of a
         support vector machine.

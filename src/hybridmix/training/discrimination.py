@@ -30,6 +30,9 @@ from hybridmix.training.transduction import train_gaussian_labels, train_mean_fi
 Features: TypeAlias = Any
 TRANSDUCTIONS = ("gaussian", "mean_field")
 PRIORS = ("empirical", "flat")
+# Mean margins of densities that are chosen, in nats. Beyond them a row is certain, and
+# margins that only few columns could give would take very many iterations.
+_MARGINS = (1.0, 30.0)
 
 
 @dataclass(frozen=True)
@@ -169,7 +172,8 @@ class Densities:
         if self.margin is None:
             outputs = model.tilted(np.zeros_like(members)).outputs + bias[:, None]
             typical = _median(asked.margins(outputs), asked.weights)
-            prior_margin = replace(options.prior, mean=max(typical, 1.0))  # type: ignore[call-arg]
+            mean = float(np.clip(typical, *_MARGINS))
+            prior_margin = replace(options.prior, mean=mean)  # type: ignore[call-arg]
             options = replace(options, prior=prior_margin)
         ascent = ascended(model, asked, options, bias)
         densities = ascent.point.tilted.posterior
