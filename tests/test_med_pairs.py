@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -156,7 +153,7 @@ def test_kernels_are_those_of_scikit_learn() -> None:
     )
 
 
-@pytest.mark.parametrize("shift, spread", [(1e6, 1.0), (0.0, 100.0)])
+@pytest.mark.parametrize(("shift", "spread"), [(1e6, 1.0), (0.0, 100.0)])
 def test_distances_survive_single_precision(shift: float, spread: float) -> None:
     X, _ = table(60)
     X = spread * X + shift

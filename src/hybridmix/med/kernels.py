@@ -222,17 +222,21 @@ class Block:
 
     Parameters
     ----------
-    some : callable
-        Returns the values (m, q) of a slice of the rows. They are copied at once.
+    one, whole : callable
+        Return the values (q,) of a row, by its place, and (q, q) of all rows. The values
+        of one row are copied at once; those of all are there until the next block.
     diagonal : ndarray of shape (q,)
         Values of the rows with themselves.
     """
 
     def __init__(
-        self, some: Callable[[slice], FloatArray], diagonal: FloatArray
+        self,
+        one: Callable[[int], FloatArray],
+        whole: Callable[[], FloatArray],
+        diagonal: FloatArray,
     ) -> None:
         self.diagonal = diagonal
-        self._some = some
+        self._one, self._all = one, whole
         self._rows: dict[int, FloatArray] = {}
         self._whole: FloatArray | None = None
 
@@ -241,9 +245,9 @@ class Block:
         found = self._rows.get(i)
         if found is None:
             if self._whole is None and len(self._rows) > _FEW * len(self.diagonal):
-                self._whole = self._some(slice(None))
-            own = self._some(slice(i, i + 1)) if self._whole is None else self._whole[i]
-            found = self._rows[i] = own.ravel().astype(np.float64)
+                self._whole = self._all()
+            own = self._one(i) if self._whole is None else self._whole[i]
+            found = self._rows[i] = own.astype(np.float64)
             found[i] = self.diagonal[i]
         return found
 
@@ -318,10 +322,13 @@ class GivenMatrix(KernelMatrix):
         return self.values[indices]
 
     def block(self, indices: IntArray) -> Block:
-        def some(part: slice) -> FloatArray:
-            return self.values[np.ix_(indices[part], indices)]
+        def one(i: int) -> FloatArray:
+            return self.values[indices[i]].take(indices)
 
-        return Block(some, self.diagonal[indices])
+        def whole() -> FloatArray:
+            return self.values[np.ix_(indices, indices)]
+
+        return Block(one, whole, self.diagonal[indices])
 
     def combined(self, indices: IntArray, weights: FloatArray) -> FloatArray:
         return weights @ self.values[indices]
@@ -373,20 +380,24 @@ class Gram(KernelMatrix):
         return found
 
     def block(self, indices: IntArray) -> Block:
-        # Computing it costs no more than collecting it from rows that are kept, and does
-        # not ask for whole rows.
-        rows = self.X[indices]
-        fill, size = self.kernel.against(rows), len(indices)
+        rows, size = self.X[indices], len(indices)
+        fill, places = self.kernel.against(rows), self._place[indices]
 
-        def some(part: slice) -> FloatArray:
-            own = rows[part]
-            if len(self._square) < len(own) * size:
-                self._square = np.empty(len(own) * size, self._kept.dtype)
-            values = self._square[: len(own) * size].reshape(len(own), size)
-            fill(own, values)
+        def one(i: int) -> FloatArray:
+            if places[i] >= 0:
+                return self._kept[places[i]].take(indices)
+            values = np.empty((1, size), self._kept.dtype)
+            fill(rows[i : i + 1], values)
+            return values[0]
+
+        def whole() -> FloatArray:
+            if len(self._square) < size**2:
+                self._square = np.empty(size**2, self._kept.dtype)
+            values = self._square[: size**2].reshape(size, size)
+            fill(rows, values)
             return values
 
-        return Block(some, self.kernel.diagonal(rows))
+        return Block(one, whole, self.kernel.diagonal(rows))
 
     def combined(self, indices: IntArray, weights: FloatArray) -> FloatArray:
         self._asks[indices] += 1

@@ -19,7 +19,6 @@ axes that gained much after the current one.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import replace
 
 import numpy as np
@@ -185,7 +184,11 @@ class _State:
 
 
 def axis_step(
-    variable: Variable, derivative: float, diagonal: float, slope: Slope | None, aim: float
+    variable: Variable,
+    derivative: float,
+    diagonal: float,
+    slope: Slope | None,
+    aim: float,
 ) -> float:
     """Return the step of a signed multiplier to the maximum along its axis."""
     if derivative == 0.0:
@@ -218,16 +221,16 @@ def axis_step(
     return direction * step
 
 
-class _Choice(ABC):
-    """Which axis comes next."""
+class _Choice:
+    """Which axis comes next: any, if nothing better is known."""
 
     def __init__(self, state: _State, generator: np.random.Generator) -> None:
         self.state, self.generator = state, generator
         self.n_axes = len(state.multipliers)
 
-    @abstractmethod
     def next(self, violations: FloatArray) -> int:
         """Return the next axis; violations are those before the round."""
+        return int(self.generator.integers(self.n_axes))
 
     def note(self, axis: int, gain: float) -> None:
         """Learn from the gain of a step along an axis, or not."""
@@ -240,13 +243,6 @@ class _Greedy(_Choice):
         state = self.state
         gains = violations**2 / (state.diagonal + state.curvatures)
         return int(gains.argmax())
-
-
-class _Random(_Choice):
-    """Any axis."""
-
-    def next(self, violations: FloatArray) -> int:
-        return int(self.generator.integers(self.n_axes))
 
 
 class _Learned(_Choice):
@@ -267,7 +263,7 @@ class _Learned(_Choice):
         known = self._successors[self._last]
         if known and self.generator.random() >= _EXPLORING:
             return max(known, key=known.__getitem__)
-        return int(self.generator.integers(self.n_axes))
+        return super().next(violations)
 
     def note(self, axis: int, gain: float) -> None:
         known = self._successors[self._last]
@@ -305,6 +301,6 @@ class _Decay:
 
 _CHOICES: dict[str, type[_Choice]] = {
     "greedy": _Greedy,
-    "random": _Random,
+    "random": _Choice,
     "learned": _Learned,
 }

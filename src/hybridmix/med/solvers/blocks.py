@@ -218,7 +218,11 @@ def _pair_step(
     def rest(step: float) -> tuple[float, float, tuple[float, float]]:
         (a, p), (b, q) = first.pull(slope, step), second.pull(slope, -step)
         change = a - before[0], b - before[1]
-        return violation - distance * step + change[0] - change[1], distance + p + q, change
+        return (
+            violation - distance * step + change[0] - change[1],
+            distance + p + q,
+            change,
+        )
 
     if to_zero < min(longest, to_upper):
         left, _, change = rest(to_zero)

@@ -31,7 +31,6 @@ from hybridmix.progress import announce
 _SMALLEST, _LARGEST, _SHARE = 256, 2048, 0.1
 # A block is solved until its violation is this part of that of all constraints.
 _INNER = 0.5
-_KEEP = 0.5
 # Steps within a block, per constraint of it.
 _STEPS = 10
 # Multipliers closer than this to a bound, relative to it, are at the bound.
@@ -97,9 +96,7 @@ def maximise_by_pairs(
     if found is None:
         found = search.found(search.ends(), False)
     met = found.converged and found.relative_gap <= tol
-    return replace(
-        found, n_iter=search.n_steps, converged=met, interrupted=interrupted
-    )
+    return replace(found, n_iter=search.n_steps, converged=met, interrupted=interrupted)
 
 
 @dataclass(frozen=True)
@@ -143,7 +140,7 @@ class _Ends:
         risers, fallers = map(_largest, self.wishes, limits, (half, half))
         turns = np.full((max(len(risers), len(fallers)), 2), -1)
         turns[: len(risers), 0], turns[: len(fallers), 1] = risers, fallers
-        order = np.concatenate([kept[:int(_KEEP * size)], turns.ravel()])
+        order = np.concatenate([kept[:half], turns.ravel()])
         order = order[order >= 0]
         _, first = np.unique(order, return_index=True)
         return order[np.sort(first)[:size]]

@@ -30,7 +30,9 @@ def slope_of(prior: MarginPrior) -> Slope | None:
     for kind, make in _SLOPES.items():
         if isinstance(prior, kind):
             return make(prior)
-    raise TypeError(f"No slope is known for margin priors of type {type(prior).__name__}.")
+    raise TypeError(
+        f"No slope is known for margin priors of type {type(prior).__name__}."
+    )
 
 
 def _exponential(prior: ExponentialMargin) -> Slope:
