@@ -35,7 +35,8 @@ from common import (
 
 from hybridmix.med.constraints import SignedRows
 from hybridmix.med.dual import Dual
-from hybridmix.med.kernels import Gram, RBFKernel, kernel_outputs
+from hybridmix.med.gram import Gram
+from hybridmix.med.kernels import RBFKernel, kernel_outputs
 from hybridmix.med.margins import ExponentialMargin
 from hybridmix.med.models.linear import KernelModel
 from hybridmix.med.solvers.axes import maximise_by_axes

@@ -12,10 +12,9 @@ from sklearn.svm import SVC, SVR
 
 from hybridmix.med.constraints import Constraints, Rivals, SignedRows, TargetSides
 from hybridmix.med.dual import Dual
+from hybridmix.med.gram import GivenMatrix, Gram
 from hybridmix.med.kernels import (
     CallableKernel,
-    GivenMatrix,
-    Gram,
     Kernel,
     LinearKernel,
     PolynomialKernel,
@@ -31,11 +30,11 @@ from hybridmix.med.margins import (
 )
 from hybridmix.med.models.linear import KernelModel
 from hybridmix.med.solvers import pairs
-from hybridmix.med.solvers.axes import axis_step, maximise_by_axes
-from hybridmix.med.solvers.blocks import Variable
+from hybridmix.med.solvers.axes import maximise_by_axes
 from hybridmix.med.solvers.pairs import maximise_by_pairs
 from hybridmix.med.solvers.single_output import KernelSolution
 from hybridmix.med.solvers.slopes import slope_of
+from hybridmix.med.solvers.steps import Variable, axis_step
 from hybridmix.progress import Step, listening
 
 KERNELS: list[Kernel] = [
@@ -273,6 +272,19 @@ def test_limit_is_support_vector_regression() -> None:
     outputs = rbf_kernel(X, gamma=0.1) @ (above - below) + found.bias
     theirs = SVR(C=1.0, gamma=0.1, epsilon=0.1, tol=1e-8).fit(X, y).predict(X)
     assert np.abs(outputs - theirs).max() < 3e-3
+
+
+@pytest.mark.parametrize("n", [1, 2, 20])
+def test_few_targets(n: int) -> None:
+    X, y = table(n)
+    gram = Gram(RBFKernel(0.5), X)
+    found = maximise_by_pairs(gram, TargetSides(y), TubeMargin(1.0, 0.0, 0.1), tol=1e-6)
+    assert found.converged
+    above, below = found.multipliers.reshape(2, -1)
+    outputs = rbf_kernel(X, gamma=0.5) @ (above - below) + found.bias
+    theirs = SVR(C=1.0, gamma=0.5, epsilon=0.1, tol=1e-8).fit(X, y).predict(X)
+    if n > 2:  # otherwise many biases are equally good
+        np.testing.assert_allclose(outputs, theirs, atol=1e-3)
 
 
 @pytest.mark.parametrize("smoothness", [0.0, 1.0])

@@ -20,10 +20,15 @@ import numpy as np
 
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.med.constraints import Constraints
-from hybridmix.med.kernels import KernelMatrix
+from hybridmix.med.gram import KernelMatrix
 from hybridmix.med.margins import MarginPrior
 from hybridmix.med.solvers.blocks import Box, solve_block
-from hybridmix.med.solvers.single_output import KernelSolution, SingleOutput
+from hybridmix.med.solvers.single_output import (
+    TIGHTER,
+    TIGHTEST,
+    KernelSolution,
+    SingleOutput,
+)
 from hybridmix.med.solvers.slopes import slope_of
 from hybridmix.progress import announce
 
@@ -33,11 +38,6 @@ _SMALLEST, _LARGEST, _SHARE = 256, 2048, 0.1
 _INNER = 0.5
 # Steps within a block, per constraint of it.
 _STEPS = 10
-# Multipliers closer than this to a bound, relative to it, are at the bound.
-_AT_BOUND = 1e-12
-# Tolerances are tightened by this factor until the gap is met.
-_TIGHTER = 0.3
-_TIGHTEST = 1e-6
 # Multipliers that would change by more than this part of them are far from the optimum.
 _FAR = 1e-3
 _TINY = float(np.finfo(np.float64).tiny)
@@ -88,9 +88,9 @@ def maximise_by_pairs(
                 search.refresh()
             else:
                 found = search.found(ends, ends.violation <= tol)
-                if found.relative_gap <= tol or aim < _TIGHTEST * tol:
+                if found.relative_gap <= tol or aim < TIGHTEST * tol:
                     break
-                aim *= _TIGHTER
+                aim *= TIGHTER
     except KeyboardInterrupt:
         interrupted, found = True, None
     if found is None:
@@ -240,21 +240,15 @@ class _Search:
 def _by_row(rows: IntArray, signed: FloatArray) -> tuple[IntArray, FloatArray]:
     """Add up the weights of the two sides of a row."""
     distinct, inverse = np.unique(rows, return_inverse=True)
-    return distinct, np.bincount(inverse, signed, len(distinct))
+    totals = np.bincount(inverse, signed, len(distinct))
+    return distinct, totals.astype(np.float64, copy=False)
 
 
 def feasible(dual: SingleOutput, start: FloatArray | None) -> FloatArray:
     """Return multipliers near the start that are within bounds and in balance."""
-    if start is None:
-        return np.zeros(len(dual.rows))
-    multipliers = np.clip(start, 0.0, _largest_multipliers(dual))
+    multipliers = dual.within_bounds(start)
     totals = [float(multipliers[dual.signs == sign].sum()) for sign in (1.0, -1.0)]
     for sign, total in zip((1.0, -1.0), totals, strict=True):
         if total > min(totals):
             multipliers[dual.signs == sign] *= min(totals) / total
     return multipliers
-
-
-def _largest_multipliers(dual: SingleOutput) -> FloatArray:
-    """Return the bounds, which a smooth prior does not allow to be reached."""
-    return dual.upper * (1.0 if dual.prior.smoothness == 0.0 else 1.0 - _AT_BOUND)
