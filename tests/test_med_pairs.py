@@ -393,6 +393,17 @@ def test_iterations_are_bounded() -> None:
     assert found.gap > 0.0
 
 
+def test_more_than_the_precision_of_the_kernel_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    X, signs = labelled(300)
+    monkeypatch.setattr(pairs, "_PATIENCE", 30)
+    gram, prior = Gram(RBFKernel(0.5), X), ExponentialMargin(10.0, 0.0, 1.0)
+    found = maximise_by_pairs(gram, SignedRows(signs), prior, tol=1e-13)
+    assert not found.converged
+    assert found.relative_gap < 1e-6
+
+
 @pytest.mark.parametrize("solver", ["pairs", "axes"])
 def test_an_interrupt_keeps_the_best_so_far(solver: str) -> None:
     X, signs = labelled(600)

@@ -96,8 +96,9 @@ def maximise_by_axes(
             violations = state.violations()
             largest = float(np.max(np.abs(violations)))
             if largest <= aim:
-                found = state.found(largest <= tol)
-                if found.relative_gap <= tol or aim < TIGHTEST * tol:
+                settled = state.found(largest <= tol)
+                if settled.relative_gap <= tol or aim < TIGHTEST * tol:
+                    found = settled
                     break
                 aim *= TIGHTER
                 continue
@@ -107,7 +108,7 @@ def maximise_by_axes(
             if n_steps % len(dual.rows) == 0:
                 announce("axes", n_steps, max_iter, f"violation {largest:.2g}")
     except KeyboardInterrupt:
-        interrupted, found = True, None
+        interrupted = True
     found = found or state.found(False)
     met = found.converged and found.relative_gap <= tol
     return replace(found, n_iter=n_steps, converged=met, interrupted=interrupted)

@@ -38,6 +38,8 @@ _SMALLEST, _LARGEST, _SHARE = 256, 2048, 0.1
 _INNER = 0.5
 # Steps within a block, per constraint of it.
 _STEPS = 10
+# So many blocks without a smaller violation: the kernel's precision allows no more.
+_PATIENCE = 500
 # Multipliers that would change by more than this part of them are far from the optimum.
 _FAR = 1e-3
 _TINY = float(np.finfo(np.float64).tiny)
@@ -79,7 +81,7 @@ def maximise_by_pairs(
     search = _Search(SingleOutput(gram, constraints, prior), start)
     found, interrupted, aim = None, False, tol
     try:
-        while search.n_steps < max_iter:
+        while search.n_steps < max_iter and search.n_in_vain < _PATIENCE:
             ends = search.ends()
             if ends.violation > aim and search.improve(ends, aim, max_iter):
                 note = f"violation {ends.violation:.2g}"
@@ -87,14 +89,14 @@ def maximise_by_pairs(
             elif search.drift > _DRIFT * aim:
                 search.refresh()
             else:
-                found = search.found(ends, ends.violation <= tol)
-                if found.relative_gap <= tol or aim < TIGHTEST * tol:
+                settled = search.found(ends, ends.violation <= tol)
+                if settled.relative_gap <= tol or aim < TIGHTEST * tol:
+                    found = settled
                     break
                 aim *= TIGHTER
     except KeyboardInterrupt:
-        interrupted, found = True, None
-    if found is None:
-        found = search.found(search.ends(), False)
+        interrupted = True
+    found = found or search.found(search.ends(), False)
     met = found.converged and found.relative_gap <= tol
     return replace(found, n_iter=search.n_steps, converged=met, interrupted=interrupted)
 
@@ -155,10 +157,21 @@ def _largest(values: FloatArray, above: float, count: int) -> IntArray:
 
 
 class _Search:
-    """Multipliers, and the outputs that they make."""
+    """Multipliers, and the outputs that they make.
+
+    Attributes
+    ----------
+    n_steps : int
+        Pair steps so far.
+    n_in_vain : int
+        Blocks since the violation was smallest.
+    drift : float
+        Rounding error of the outputs.
+    """
 
     def __init__(self, dual: SingleOutput, start: FloatArray | None) -> None:
         self.dual, self.n_steps = dual, 0
+        self.n_in_vain, self._least = 0, np.inf
         self._slope = slope_of(dual.prior)
         self.multipliers = feasible(dual, start)
         self._size = int(np.clip(_SHARE * len(dual.rows), _SMALLEST, _LARGEST))
@@ -204,6 +217,8 @@ class _Search:
     def improve(self, ends: _Ends, aim: float, max_iter: int) -> bool:
         """Solve a block of constraints; return whether anything has changed."""
         dual, multipliers = self.dual, self.multipliers
+        self.n_in_vain = 0 if ends.violation < self._least else self.n_in_vain + 1
+        self._least = min(self._least, ends.violation)
         last = self._block
         free = (multipliers[last] > 0.0) & (multipliers[last] < dual.upper[last])
         block = ends.block(last[free], self._size)
