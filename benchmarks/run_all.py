@@ -15,6 +15,7 @@ SCRIPTS = [
     "engine",
     "em",
     "em_missing",
+    "med_kernels",
     "em_acceleration",
     "subspace_cost",
     "scaling",
