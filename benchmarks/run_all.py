@@ -35,6 +35,7 @@ SCRIPTS = [
     "occlusion",
     "high_dimensional",
     "search_cost",
+    "med_linear",
     "torch_speed",
     "onnx_export",
     "command_line",
