@@ -37,6 +37,7 @@ SCRIPTS = [
     "occlusion",
     "high_dimensional",
     "search_cost",
+    "med_linear",
     "torch_speed",
     "onnx_export",
     "command_line",
