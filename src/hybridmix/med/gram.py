@@ -144,6 +144,9 @@ class GivenMatrix(KernelMatrix):
 
     product = combined
 
+    def __matmul__(self, weights: FloatArray) -> FloatArray:
+        return self.values @ weights
+
 
 class Gram(KernelMatrix):
     """A kernel matrix whose rows are computed when they are asked for.

@@ -35,10 +35,11 @@ class Kernel(ABC):
     dtype: ClassVar[Any] = np.float64
 
     @abstractmethod
-    def against(self, X: FloatArray) -> Fill:
+    def against(self, X: FloatArray, exact: bool = False) -> Fill:
         """Return a function of rows (m, p) and an array (m, n) for their values with X.
 
-        It does now what depends on `X` (n, p) alone.
+        It does now what depends on `X` (n, p) alone. Values are computed in double
+        precision if they are to be exact, and else in that of the kernel.
         """
 
     @abstractmethod
@@ -46,9 +47,9 @@ class Kernel(ABC):
         """Return the kernel values (n,) of rows with themselves."""
 
     def between(self, A: FloatArray, B: FloatArray) -> FloatArray:
-        """Return the kernel values (m, n) of rows (m, p) and (n, p)."""
-        values = np.empty((len(A), len(B)), self.dtype)
-        self.against(B)(A, values)
+        """Return the exact kernel values (m, n) of rows (m, p) and (n, p)."""
+        values = np.empty((len(A), len(B)))
+        self.against(B, exact=True)(A, values)
         return values
 
 
@@ -57,7 +58,7 @@ class Kernel(ABC):
 class LinearKernel(Kernel):
     r"""Inner products: :math:`k(x, z) = x^\top z`."""
 
-    def against(self, X: FloatArray) -> Fill:
+    def against(self, X: FloatArray, exact: bool = False) -> Fill:
         def fill(A: FloatArray, out: Any) -> None:
             np.matmul(A, X.T, out=out)
 
@@ -95,7 +96,7 @@ class PolynomialKernel(Kernel):
         require_positive("gamma", self.gamma)
         require_number("coef0", self.coef0, 0.0)
 
-    def against(self, X: FloatArray) -> Fill:
+    def against(self, X: FloatArray, exact: bool = False) -> Fill:
         scaled = self.gamma * X.T
 
         def fill(A: FloatArray, out: Any) -> None:
@@ -129,12 +130,13 @@ class RBFKernel(Kernel):
         """Raise ValueError unless the width is a positive number."""
         require_positive("gamma", self.gamma)
 
-    def against(self, X: FloatArray) -> Fill:
+    def against(self, X: FloatArray, exact: bool = False) -> Fill:
         # The exponent is one inner product of rows that have two columns more. Moving
         # the origin to the mean keeps its terms small.
         centre, scale = X.mean(axis=0), np.sqrt(2.0 * self.gamma)
         others, halves = _scaled(X, centre, scale)
-        dtype = self.dtype if halves.max(initial=0.0) < _SAFE_LENGTH else np.float64
+        is_safe = halves.max(initial=0.0) < _SAFE_LENGTH
+        dtype = self.dtype if is_safe and not exact else np.float64
         right = np.empty((X.shape[1] + 2, len(X)), dtype)
         right[:-2], right[-2], right[-1] = others.T, -1.0, -halves
 
@@ -171,7 +173,7 @@ class CallableKernel(Kernel):
 
     function: Callable[[FloatArray, FloatArray], FloatArray]
 
-    def against(self, X: FloatArray) -> Fill:
+    def against(self, X: FloatArray, exact: bool = False) -> Fill:
         def fill(A: FloatArray, out: Any) -> None:
             values = np.asarray(self.function(A, X))
             if values.shape != out.shape:
@@ -221,11 +223,12 @@ def kernel_outputs(
     outputs = np.zeros((len(weights), len(X)))
     if not len(support):
         return outputs
-    fill, factors = kernel.against(support), weights.T.astype(kernel.dtype)
-    step = block_rows(len(support), np.dtype(kernel.dtype).itemsize)
-    values = np.empty((min(step, len(X)), len(support)), kernel.dtype)
+    # In double precision, outputs of a row do not depend on the rows around it.
+    fill = kernel.against(support, exact=True)
+    step = block_rows(len(support), weights.itemsize)
+    values = np.empty((min(step, len(X)), len(support)))
     for first in range(0, len(X), step):
         rows = X[first : first + step]
         fill(rows, values[: len(rows)])
-        outputs[:, first : first + step] = (values[: len(rows)] @ factors).T
+        outputs[:, first : first + step] = (values[: len(rows)] @ weights.T).T
     return outputs
