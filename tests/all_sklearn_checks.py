@@ -17,6 +17,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from hybridmix import (
     HybridMixtureClassifier,
     HybridMixtureClassifierCV,
+    MEDClassifier,
     MixtureDensity,
     MixtureEmbedding,
     MixtureImputer,
@@ -44,6 +45,11 @@ def expected_failures(estimator):
     """Return the checks that an estimator cannot pass, with the reasons."""
     if isinstance(estimator, HybridMixtureClassifier) and deals_rows_out(estimator):
         return {"check_sample_weight_equivalence_on_dense_data": _DEALT_OUT}
+    if isinstance(estimator, MEDClassifier) and estimator.calibrate:
+        names = ("dense", "sparse") if estimator.model == "linear" else ("dense",)
+        return {
+            f"check_sample_weight_equivalence_on_{kind}_data": _DEALT_OUT for kind in names
+        }
     return {}
 
 
@@ -75,6 +81,27 @@ def defaults():
     return [
         clone(kind).set_params(effort=effort, random_state=0)
         for kind, effort in itertools.product(kinds, ("fast", "balanced"))
+    ]
+
+
+def machines():
+    """Return classifiers of maximum entropy discrimination, each kind of model.
+
+    The checks compare weights with repeated rows to seven digits, which takes a small
+    tolerance: outputs are as exact as the root of it.
+    """
+    exact = {"tol": 1e-12, "max_iter": 5000, "calibrate": False}
+    options = (
+        {},
+        {"multi_class": "one-vs-rest"},
+        {"margin_prior": "laplace"},
+        {"margin_prior": "gaussian"},
+        {"bias": 1.0},
+        {"model": "independent", "margin": 1.0},
+    )
+    return [
+        MEDClassifier(random_state=0),
+        *(MEDClassifier(**exact, **further) for further in options),
     ]
 
 
@@ -229,6 +256,7 @@ def main():
         *classifiers(),
         *variants(),
         *others(),
+        *machines(),
         *networks(),
         *regressors(),
         *special_cases(),

@@ -13,6 +13,7 @@ from all_sklearn_checks import (
     defaults,
     described,
     expected_failures,
+    machines,
     networks,
     others,
     regressors,
@@ -67,9 +68,17 @@ COMPLETE = [
     ),
     MixtureEmbedding(2, covariance_type="diag", random_state=0),
     MixtureNetworkRegressor(2, covariance_type="diag", random_state=0),
+    *machines()[:2],
     searches()[0],
 ]
-IN_PART = [*defaults(), *classifiers(), *others(), *networks(), *regressors()]
+IN_PART = [
+    *defaults(),
+    *classifiers(),
+    *machines()[2:],
+    *others(),
+    *networks(),
+    *regressors(),
+]
 
 
 pytestmark = [

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length
 
 from hybridmix._checks import check_flag, check_number, check_seed, check_word
 from hybridmix._registered import registered
 from hybridmix._require import require
-from hybridmix._typing import FloatArray, IntArray
+from hybridmix._typing import IntArray
 from hybridmix.data import UNLABELLED, Schema, encode_labels
-from hybridmix.data.shape_options import PLAIN
-from hybridmix.data.table import read_table, read_training_table
-from hybridmix.data.weights import filled_weights
 from hybridmix.estimators.labelled import (
     check_labels_given,
     check_mark,
@@ -26,24 +23,21 @@ from hybridmix.estimators.labelled import (
 )
 from hybridmix.estimators.machines import (
     FUNCTIONS,
-    MachineEstimator,
     training_attributes,
     training_messages,
 )
 from hybridmix.estimators.med_densities import (
-    COUNTS,
     DENSITIES,
     TABLES,
     check_density_options,
     conjugate_for,
-    refuse_holes,
-    rows_of_counts,
 )
 from hybridmix.estimators.med_published import (
     machine_attributes,
     row_attributes,
     training_bounds,
 )
+from hybridmix.estimators.med_reading import TableMachine
 from hybridmix.estimators.med_scores import ScoredClassifier, check_classes
 from hybridmix.estimators.options import warn_of
 from hybridmix.med.machines import StackedMachine
@@ -74,7 +68,7 @@ _MARGIN_PRIORS: dict[str, Callable[[float, float, float], MarginPrior]] = {
 
 @registered
 @dataclass(eq=False, repr=False)
-class MEDClassifier(ScoredClassifier, MachineEstimator):
+class MEDClassifier(ScoredClassifier, TableMachine):
     r"""Classify by a distribution over models that is trained by margins.
 
     Of all distributions over models :math:`\Theta` (and over margins :math:`\gamma` of
@@ -233,7 +227,6 @@ class MEDClassifier(ScoredClassifier, MachineEstimator):
     unlabelled_weight: float = 0.1
     class_weight: Any = None
     calibrate: bool = True
-    categorical_features: Sequence[int | str | bool] | None = None
     random_state: Any = None
 
     _models: ClassVar[tuple[str, ...]] = (*FUNCTIONS, *DENSITIES)
@@ -243,17 +236,6 @@ class MEDClassifier(ScoredClassifier, MachineEstimator):
         "cells out exactly."
     )
     _n_folds: ClassVar[int] = 3
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        is_table = self._has_densities(TABLES)
-        tags.input_tags.allow_nan = self._has_densities(("independent",))
-        tags.input_tags.categorical = tags.input_tags.string = is_table
-        tags.input_tags.positive_only = self._has_densities(COUNTS)
-        return tags
-
-    def _has_densities(self, kinds: tuple[str, ...] = DENSITIES) -> bool:
-        return isinstance(self.model, str) and self.model in kinds
 
     # Training -------------------------------------------------------------------------
 
@@ -348,37 +330,6 @@ class MEDClassifier(ScoredClassifier, MachineEstimator):
             float(self.label_precision) ** 2,
             float(self.unlabelled_weight),
         )
-
-    # Reading --------------------------------------------------------------------------
-
-    def _read_features(
-        self, X: Any, sample_weight: Any
-    ) -> tuple[Any, FloatArray, dict[str, Any]]:
-        """Read a training table and its weights.
-
-        The table becomes a matrix, or encoded rows for densities.
-        """
-        if not self._has_densities(TABLES):
-            matrix, attributes = self._read_training(X)
-            weights = filled_weights(sample_weight, matrix.shape[0])
-            return self._as_counts(matrix), weights, attributes
-        columns, found = read_training_table(self, X)
-        weights = filled_weights(sample_weight, columns.n_rows)
-        schema = Schema.learn(columns, self.categorical_features, PLAIN, weights=weights)
-        return schema.encode(columns)[:], weights, {**found, "schema_": schema}
-
-    def _as_counts(self, matrix: Any) -> Any:
-        """Return rows of counts, if the densities are those of counts."""
-        return rows_of_counts(matrix) if self._has_densities(COUNTS) else matrix
-
-    def _outputs(self, X: Any) -> FloatArray:
-        if not self._has_densities(TABLES):
-            matrix = self._read(X)
-            return self.machine_.outputs(self._as_counts(matrix))
-        check_is_fitted(self, "machine_")
-        rows = self.schema_.encode(read_table(self, X))[:]
-        refuse_holes(self.model, rows, self.schema_)
-        return self.machine_.outputs(rows)
 
     # Checks ---------------------------------------------------------------------------
 
