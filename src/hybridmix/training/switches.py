@@ -257,7 +257,8 @@ def _column_units(rows: SwitchRows, standardise: bool) -> tuple[FloatArray, Floa
         variances = (members @ (X - means[rows.tasks]) ** 2) / totals
         least = _CONSTANT * np.abs(means).max(axis=0)
     scale = np.sqrt(np.sum(shares * variances, axis=0))
-    return none, np.where(scale > least, scale, 1.0)
+    # Nothing is left of a constant column.
+    return none, np.where(scale > least, scale, np.inf)
 
 
 def _dense(matrix: Matrix) -> FloatArray:
