@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils.validation import check_consistent_length
 
 from hybridmix._typing import IntArray
@@ -31,25 +32,26 @@ def split_column(X: Any, column: str | int) -> tuple[Any, np.ndarray]:
         The column.
     """
     frame = as_frame(X)
-    if frame is not None:
-        name = frame.columns[column] if isinstance(column, int) else column
-        if name not in frame.columns:
-            raise ValueError(f"X has no column {name!r}, which task_column names.")
-        return frame.drop(name).to_native(), frame[name].to_numpy()
     if isinstance(column, str):
-        raise ValueError(
-            f"task_column={column!r} is a name, but X has none: pass a data frame, or "
-            "the position of the column."
-        )
+        if frame is None:
+            raise ValueError(
+                f"task_column={column!r} is a name, but X has none: pass a data frame, "
+                "or the position of the column."
+            )
+        if column not in frame.columns:
+            raise ValueError(f"X has no column {column!r}, which task_column names.")
+        return frame.drop(column).to_native(), frame[column].to_numpy()
     table = X if hasattr(X, "shape") else np.asarray(X, dtype=object)
-    if table.ndim != 2 or not -table.shape[1] <= column < table.shape[1]:
+    if len(table.shape) != 2 or not -table.shape[1] <= column < table.shape[1]:
         raise ValueError(
             f"task_column={column} is not a column of X, which has the shape "
             f"{table.shape}."
         )
+    if frame is not None:
+        return split_column(X, frame.columns[column])
     kept = np.delete(np.arange(table.shape[1]), column)
     values = table[:, [column]]
-    values = values.toarray() if hasattr(values, "toarray") else np.asarray(values)
+    values = values.toarray() if sparse.issparse(values) else np.asarray(values)
     return table[:, kept], values[:, 0]
 
 

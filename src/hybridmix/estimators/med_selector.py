@@ -144,7 +144,6 @@ class MEDFeatureSelector(SelectorMixin, SwitchEstimator):
     n_features_to_select: float | None = None
     threshold: float | None = None
     task: str = "auto"
-    margin: float = 30.0
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Find out which columns matter.

@@ -37,6 +37,8 @@ class TaskEstimator(SwitchEstimator):
     """Base of the estimators of several tasks."""
 
     _: KW_ONLY
+    inclusion: float = 1e-5
+    margin: float = 3.0
     shared: bool = True
     task_column: str | int | None = None
 
@@ -128,12 +130,13 @@ class MEDMultiTaskClassifier(ClassifierMixin, TaskEstimator):
         Column of ``X`` that holds the task of each row; None if ``task`` is an argument
         of the methods. The column is not a feature, and is not among the columns of
         `coef_` and ``n_features_in_``.
-    inclusion : float, default=1e-3
-        :math:`\rho`, the prior probability that a column is included.
+    inclusion : float, default=1e-5
+        :math:`\rho`, the prior probability that a column is included. It is small
+        because the evidence of all tasks adds up.
     C : float or "auto", default="auto"
         Largest multiplier of a row. "auto" is :math:`\sqrt{2 \log(1 / \rho) / n}`, with
         the mean number n of rows of a task.
-    margin : float, default=10.0
+    margin : float, default=3.0
         Mean margin of a row a priori.
     smoothness, standardise, tol, max_iter, verbose
         As in `MEDFeatureSelector`; columns are standardised within tasks.
@@ -313,6 +316,9 @@ class MEDMultiTaskRegressor(RegressorMixin, TaskEstimator):
     >>> np.flatnonzero(model.inclusion_ > 0.5)
     array([4])
     """
+
+    _: KW_ONLY
+    margin: float = 10.0
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, task: Any = None) -> Self:
         """Train all tasks together.

@@ -36,7 +36,7 @@ class SwitchEstimator(FittedMachine):
     _: KW_ONLY
     inclusion: float = 1e-3
     C: float | str = "auto"
-    margin: float = 10.0
+    margin: float = 30.0
     smoothness: float = 1.0
     epsilon: float = 0.1
     standardise: bool = True
