@@ -17,6 +17,7 @@ from all_sklearn_checks import (
     others,
     regressors,
     searches,
+    switches,
 )
 from helpers import plain_classifier
 from sklearn.utils.estimator_checks import estimator_checks_generator
@@ -67,6 +68,7 @@ COMPLETE = [
     ),
     MixtureEmbedding(2, covariance_type="diag", random_state=0),
     MixtureNetworkRegressor(2, covariance_type="diag", random_state=0),
+    *switches(),
     searches()[0],
 ]
 IN_PART = [*defaults(), *classifiers(), *others(), *networks(), *regressors()]
