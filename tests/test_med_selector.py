@@ -74,9 +74,10 @@ def test_units_do_not_matter():
 def test_the_number_of_columns_to_keep():
     X, y = wide_rows()
     assert MEDFeatureSelector(n_features_to_select=7).fit(X, y).get_support().sum() == 7
-    assert MEDFeatureSelector(n_features_to_select=0.1).fit(X, y).transform(
-        X
-    ).shape == (100, 30)
+    assert MEDFeatureSelector(n_features_to_select=0.1).fit(X, y).transform(X).shape == (
+        100,
+        30,
+    )
     some = MEDFeatureSelector(threshold=0.9).fit(X, y)
     np.testing.assert_array_equal(some.get_support(), some.inclusion_ > 0.9)
     few = MEDFeatureSelector(n_features_to_select=1e-9).fit(X, y)

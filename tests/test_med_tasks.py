@@ -53,12 +53,6 @@ def test_own_outputs_are_those_of_the_general_model(shared, layout):
     np.testing.assert_allclose(asked.margins(own.outputs), asked.margins(general.outputs))
     for mine, theirs in zip(own.posterior, general.posterior, strict=True):
         np.testing.assert_allclose(mine, theirs, atol=1e-14)
-    if layout is np.asarray:
-        model = TaskColumns(X, sizes, 0.1, shared)
-        factors = [asked.margins(part) for part in model.factor(own)]
-        reference = SwitchedColumns(X, 0.1, 3, shared).factor(general)
-        others = [asked.margins(part) for part in reference]
-        np.testing.assert_allclose(factors, others, atol=1e-14)
 
 
 def test_sides_of_targets_are_those_of_the_task():

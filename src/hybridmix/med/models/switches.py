@@ -150,6 +150,8 @@ class TaskColumns(SwitchedColumns):
         shared: bool = True,
     ) -> None:
         super().__init__(X, inclusion, len(sizes), shared)
+        # Steps by a factor of T p rows take more time than they save.
+        self.factor_size = None
         ends = np.cumsum(sizes)
         self._slices = [slice(e - s, e) for s, e in zip(sizes, ends, strict=True)]
         self._parts = [X[own] for own in self._slices]
