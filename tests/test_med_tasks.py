@@ -265,7 +265,7 @@ def test_save_and_load(tmp_path, kind):
 def test_unknown_tasks_are_named():
     X, _, task, _ = task_rows()
     model = fitted(MEDMultiTaskClassifier)
-    with pytest.raises(ValueError, match="task 'site 9' of row 2 is none of .*'site 0'"):
+    with pytest.raises(ValueError, match=r"task 'site 9' of row 2 is none of .*'site 0'"):
         model.predict(X[:3], task=["site 1", "site 0", "site 9"])
     with pytest.raises(ValueError, match=r"task is missing: .* 5 tasks \('site 0'"):
         model.predict(X)

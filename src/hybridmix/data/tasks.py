@@ -50,9 +50,10 @@ def split_column(X: Any, column: str | int) -> tuple[Any, np.ndarray]:
     if frame is not None:
         return split_column(X, frame.columns[column])
     kept = np.delete(np.arange(table.shape[1]), column)
-    values = table[:, [column]]
-    values = values.toarray() if sparse.issparse(values) else np.asarray(values)
-    return table[:, kept], values[:, 0]
+    if sparse.issparse(table):
+        rows: Any = table.tocsr()
+        return rows[:, kept], rows[:, [column]].toarray()[:, 0]
+    return table[:, kept], np.asarray(table[:, column])
 
 
 def encode_tasks(task: Any, n_rows: int) -> tuple[np.ndarray, IntArray]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -238,31 +239,28 @@ def _column_units(rows: SwitchRows, standardise: bool) -> tuple[FloatArray, Floa
     Sparse columns are not centred: a flat bias makes up for it.
     """
     X = rows.X
-    members = sparse.csr_array(
+    members: Any = sparse.csr_array(
         (rows.weights, (rows.tasks, np.arange(len(rows.tasks)))),
         shape=(rows.n_tasks, len(rows.tasks)),
     )
-    totals = np.asarray(members.sum(axis=1)).reshape(-1, 1)
-    shares = totals / totals.sum()
-    is_sparse = isinstance(X, sparse.csr_array)
-    means = _dense(members @ X) / totals
-    none = np.zeros_like(means) if is_sparse else means
+    totals = np.bincount(rows.tasks, rows.weights, rows.n_tasks)[:, None]
+    if isinstance(X, sparse.csr_array):
+        centres = np.zeros((rows.n_tasks, X.shape[1]))
+    else:
+        centres = (members @ X) / totals
     if not standardise:
-        return none, np.ones(X.shape[1])
-    if is_sparse:
-        squares = _dense(members @ X.power(2)) / totals
+        return centres, np.ones(X.shape[1])
+    if isinstance(X, sparse.csr_array):
+        means = (members @ X).toarray() / totals
+        squares = (members @ X.power(2)).toarray() / totals
         variances = np.maximum(squares - means**2, 0.0)
         least = _SPARSE_CONSTANT * np.sqrt(squares.max(axis=0))
     else:
-        variances = (members @ (X - means[rows.tasks]) ** 2) / totals
-        least = _CONSTANT * np.abs(means).max(axis=0)
-    scale = np.sqrt(np.sum(shares * variances, axis=0))
+        variances = (members @ (X - centres[rows.tasks]) ** 2) / totals
+        least = _CONSTANT * np.abs(centres).max(axis=0)
+    scale = np.sqrt(np.sum(totals / totals.sum() * variances, axis=0))
     # Nothing is left of a constant column.
-    return none, np.where(scale > least, scale, np.inf)
-
-
-def _dense(matrix: Matrix) -> FloatArray:
-    return matrix.toarray() if isinstance(matrix, sparse.csr_array) else matrix
+    return centres, np.where(scale > least, scale, np.inf)
 
 
 def _standardised(rows: SwitchRows, centres: FloatArray, scale: FloatArray) -> Matrix:
