@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils.validation import check_consistent_length
 
 from hybridmix._typing import IntArray
@@ -50,8 +49,8 @@ def split_column(X: Any, column: str | int) -> tuple[Any, np.ndarray]:
     if frame is not None:
         return split_column(X, frame.columns[column])
     kept = np.delete(np.arange(table.shape[1]), column)
-    if sparse.issparse(table):
-        rows: Any = table.tocsr()
+    if hasattr(table, "tocsr"):
+        rows = table.tocsr()
         return rows[:, kept], rows[:, [column]].toarray()[:, 0]
     return table[:, kept], np.asarray(table[:, column])
 
