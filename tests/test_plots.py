@@ -20,6 +20,9 @@ from sklearn.pipeline import make_pipeline
 
 from hybridmix import (
     HybridMixtureClassifierCV,
+    MEDClassifier,
+    MEDFeatureSelector,
+    MEDMultiTaskClassifier,
     MixtureDensity,
     MixtureOutlierDetector,
     plots,
@@ -30,6 +33,7 @@ from hybridmix.metrics import calibration_report
 from hybridmix.plots import (
     ClassDensitiesDisplay,
     DecisionRegionsDisplay,
+    InclusionDisplay,
     MissingFeatureDisplay,
     OutlierScoresDisplay,
     PairwiseMarginalsDisplay,
@@ -126,6 +130,48 @@ def test_the_extra_to_install_is_named(monkeypatch, trained):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"hybridmix\[plot\]"):
         TrainingDisplay.from_estimator(trained)
+
+
+# Switches -------------------------------------------------------------------------------
+
+
+def test_inclusions_in_their_order():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    selector = MEDFeatureSelector(C=0.05).fit(X, y)
+    display = InclusionDisplay.from_estimator(selector, n_columns=3)
+    best = np.argsort(selector.ranking_)[:3]
+    ticks = [text.get_text() for text in display.ax_.get_yticklabels()]
+    assert ticks == list(X.columns[best])
+    lengths = [bar.get_width() for bar in display.ax_.patches]
+    np.testing.assert_allclose(lengths, selector.inclusion_[best])
+    again = InclusionDisplay.from_estimator(
+        selector, feature_names=["a", "b", "c", "d"], ax=display.ax_
+    )
+    assert again.figure_ is display.figure_
+    assert again.names == ["abcd"[j] for j in np.argsort(selector.ranking_)]
+
+
+def test_inclusions_of_tasks_and_classes():
+    X, y = load_iris(return_X_y=True)
+    model = MEDMultiTaskClassifier(shared=False)
+    model.fit(X[:100], y[:100], task=np.arange(100) % 2)
+    display = InclusionDisplay.from_estimator(model)
+    assert len(display.ax_.patches) == 8
+    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert labels == ["0", "1"]
+    classifier = MEDClassifier(inclusion=0.1, calibrate=False).fit(X, y)
+    assert len(InclusionDisplay.from_estimator(classifier).ax_.patches) == 4
+
+
+def test_inclusions_that_are_not_there():
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match="has no switches of columns"):
+        InclusionDisplay.from_estimator(MEDClassifier(calibrate=False).fit(X, y))
+    selector = MEDFeatureSelector().fit(X, y)
+    with pytest.raises(ValueError, match="3 names for 4 columns"):
+        InclusionDisplay.from_estimator(selector, feature_names=["a", "b", "c"])
+    with pytest.raises(ValueError, match="n_columns"):
+        InclusionDisplay.from_estimator(selector, n_columns=0)
 
 
 # Marginals ------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from all_sklearn_checks import (
     others,
     regressors,
     searches,
+    switches,
 )
 from helpers import plain_classifier
 from sklearn.utils.estimator_checks import estimator_checks_generator
@@ -69,6 +70,7 @@ COMPLETE = [
     MixtureEmbedding(2, covariance_type="diag", random_state=0),
     MixtureNetworkRegressor(2, covariance_type="diag", random_state=0),
     *machines()[:2],
+    *switches(),
     searches()[0],
 ]
 IN_PART = [

@@ -5,6 +5,11 @@ from hybridmix.estimators.density import MixtureDensity
 from hybridmix.estimators.embedding import MixtureEmbedding
 from hybridmix.estimators.imputer import MixtureImputer
 from hybridmix.estimators.med_classifier import MEDClassifier
+from hybridmix.estimators.med_selector import MEDFeatureSelector
+from hybridmix.estimators.med_tasks import (
+    MEDMultiTaskClassifier,
+    MEDMultiTaskRegressor,
+)
 from hybridmix.estimators.network import MixtureNetworkClassifier
 from hybridmix.estimators.network_regressor import MixtureNetworkRegressor
 from hybridmix.estimators.outlier import MixtureOutlierDetector
@@ -15,6 +20,9 @@ __all__ = [
     "HybridMixtureClassifier",
     "HybridMixtureClassifierCV",
     "MEDClassifier",
+    "MEDFeatureSelector",
+    "MEDMultiTaskClassifier",
+    "MEDMultiTaskRegressor",
     "MixtureDensity",
     "MixtureEmbedding",
     "MixtureImputer",

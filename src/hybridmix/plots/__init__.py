@@ -1,6 +1,7 @@
 """Pictures of fitted models, as display objects in the manner of scikit-learn."""
 
 from hybridmix.plots.densities import ClassDensitiesDisplay
+from hybridmix.plots.inclusion import InclusionDisplay
 from hybridmix.plots.marginals import Variable
 from hybridmix.plots.missing import MissingFeatureDisplay
 from hybridmix.plots.outliers import OutlierScoresDisplay
@@ -19,6 +20,7 @@ __all__ = [
     "ClassDensitiesDisplay",
     "DecisionRegionsDisplay",
     "DependenceDisplay",
+    "InclusionDisplay",
     "MissingFeatureDisplay",
     "OutlierScoresDisplay",
     "PairwiseMarginalsDisplay",
