@@ -56,14 +56,7 @@ CASES: list[tuple[int, int, float, float | None]] = [
 SMOOTH_TARGET = 0.5
 SMOOTH_CASE = (100_000, 100)
 # From so loose that nobody is good enough: the first one that is has to be the cheapest.
-TOLERANCES = (
-    3.0,
-    1.0,
-    0.3,
-    0.1,
-    0.03,
-    *(m * 10.0**-k for k in range(2, 10) for m in (1.0, 0.3)),
-)
+TOLERANCES = (3.0, 1.0, 0.3, 0.1, 0.03, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 1e-6)
 # Seconds after which a contestant's tolerance is not lowered any more.
 PATIENCE = 120.0
 
