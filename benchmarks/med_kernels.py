@@ -159,6 +159,7 @@ def compare(n: int, p: int, C: float, target: float | None, repeats: int) -> Row
     met = "information" if target is None else verdict(faster, target, True)
     return {
         **shape,
+        "repeats": repeats,
         **{f"{runner.name}_s": times.get(runner.name) for runner in runners},
         "libsvm_to_ours": faster,
         "libsvm_to_ours_wall": ratio(times.get("libsvm_wall"), times.get("ours_wall")),

@@ -81,7 +81,7 @@ def maximise_by_pairs(
     search = _Search(SingleOutput(gram, constraints, prior), start)
     found, interrupted, aim = None, False, tol
     try:
-        while search.n_steps < max_iter and search.n_in_vain < _PATIENCE:
+        while search.goes_on(max_iter):
             ends = search.ends()
             if ends.violation > aim and search.improve(ends, aim, max_iter):
                 note = f"violation {ends.violation:.2g}"
@@ -96,7 +96,7 @@ def maximise_by_pairs(
                 aim *= TIGHTER
     except KeyboardInterrupt:
         interrupted = True
-    found = found or search.found(search.ends(), False)
+    found = found or search.unfinished()
     met = found.converged and found.relative_gap <= tol
     return replace(found, n_iter=search.n_steps, converged=met, interrupted=interrupted)
 
@@ -163,15 +163,13 @@ class _Search:
     ----------
     n_steps : int
         Pair steps so far.
-    n_in_vain : int
-        Blocks since the violation was smallest.
     drift : float
         Rounding error of the outputs.
     """
 
     def __init__(self, dual: SingleOutput, start: FloatArray | None) -> None:
         self.dual, self.n_steps = dual, 0
-        self.n_in_vain, self._least = 0, np.inf
+        self._n_in_vain, self._least = 0, np.inf
         self._slope = slope_of(dual.prior)
         self.multipliers = feasible(dual, start)
         self._size = int(np.clip(_SHARE * len(dual.rows), _SMALLEST, _LARGEST))
@@ -217,7 +215,7 @@ class _Search:
     def improve(self, ends: _Ends, aim: float, max_iter: int) -> bool:
         """Solve a block of constraints; return whether anything has changed."""
         dual, multipliers = self.dual, self.multipliers
-        self.n_in_vain = 0 if ends.violation < self._least else self.n_in_vain + 1
+        self._n_in_vain = 0 if ends.violation < self._least else self._n_in_vain + 1
         self._least = min(self._least, ends.violation)
         last = self._block
         free = (multipliers[last] > 0.0) & (multipliers[last] < dual.upper[last])
@@ -245,6 +243,15 @@ class _Search:
         rounding = 4.0 * dual.gram.precision * float(np.linalg.norm(signed))
         self.drift = float(np.hypot(self.drift, rounding))
         return n_steps > 0
+
+    def goes_on(self, max_iter: int) -> bool:
+        """Return whether steps are left, and have been of use."""
+        return self.n_steps < max_iter and self._n_in_vain < _PATIENCE
+
+    def unfinished(self) -> KernelSolution:
+        """Return the multipliers as they are, with outputs free of rounding errors."""
+        self.refresh()
+        return self.found(self.ends(), converged=False)
 
     def found(self, ends: _Ends, converged: bool) -> KernelSolution:
         """Return the multipliers with their bias, value and gap."""
