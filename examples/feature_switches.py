@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import matplotlib.pyplot as plt
 import numpy as np
-from figures import BLUE, RED, Options, finish, read_options
+from figures import BLUE, RED, Options, finish, fit_l1_logistic, read_options
 from sklearn.feature_selection import f_classif
-from sklearn.linear_model import LogisticRegressionCV
 
 from hybridmix import MEDFeatureSelector
 from hybridmix.plots import InclusionDisplay
@@ -37,7 +36,7 @@ def found(scores: np.ndarray) -> np.ndarray:
 
 def rankings(X: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
     """Return how many relevant columns each method places first."""
-    l1 = LogisticRegressionCV(Cs=10, penalty="l1", solver="liblinear", cv=5).fit(X, y)
+    l1 = fit_l1_logistic(X, y)
     return {
         "switches, one fit": found(MEDFeatureSelector().fit(X, y).scores_),
         "L1 logistic, cross-validated": found(np.abs(l1.coef_[0])),

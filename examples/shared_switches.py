@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import matplotlib.pyplot as plt
 import numpy as np
-from figures import BLUE, RED, Options, finish, read_options
-from sklearn.linear_model import LogisticRegressionCV
+from figures import BLUE, RED, Options, finish, fit_l1_logistic, read_options
 
 from hybridmix import MEDMultiTaskClassifier
 
@@ -44,8 +43,7 @@ def errors(n_rows: int, seed: int) -> dict[str, float]:
     wrong = []
     for number in range(N_TASKS):
         own = task == number
-        l1 = LogisticRegressionCV(Cs=5, penalty="l1", solver="liblinear", cv=3)
-        l1.fit(X[own & seen], y[own & seen])
+        l1 = fit_l1_logistic(X[own & seen], y[own & seen])
         wrong.append(1.0 - l1.score(X[own & ~seen], y[own & ~seen]))
     return {**found, "L1 logistic, cross-validated": float(np.mean(wrong))}
 
