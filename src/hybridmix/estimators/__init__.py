@@ -5,6 +5,8 @@ from hybridmix.estimators.density import MixtureDensity
 from hybridmix.estimators.embedding import MixtureEmbedding
 from hybridmix.estimators.imputer import MixtureImputer
 from hybridmix.estimators.med_classifier import MEDClassifier
+from hybridmix.estimators.med_outlier import MEDOutlierDetector
+from hybridmix.estimators.med_regressor import MEDRegressor
 from hybridmix.estimators.med_selector import MEDFeatureSelector
 from hybridmix.estimators.med_tasks import (
     MEDMultiTaskClassifier,
@@ -23,6 +25,8 @@ __all__ = [
     "MEDFeatureSelector",
     "MEDMultiTaskClassifier",
     "MEDMultiTaskRegressor",
+    "MEDOutlierDetector",
+    "MEDRegressor",
     "MixtureDensity",
     "MixtureEmbedding",
     "MixtureImputer",

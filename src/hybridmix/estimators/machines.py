@@ -211,7 +211,8 @@ class MachineEstimator(FittedMachine):
 
     def _outputs(self, X: Any) -> FloatArray:
         """Return the expected outputs (C, n) of rows."""
-        return self.machine_.outputs(self._read(X))
+        matrix = self._read(X)
+        return self.machine_.outputs(matrix)
 
     def check_consistent(self) -> None:
         """Raise ValueError unless a fit could have published all of it."""

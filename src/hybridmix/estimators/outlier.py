@@ -188,7 +188,7 @@ class MixtureOutlierDetector(OutlierMixin, DensityEstimator):
             return self._rare_offset()
         scores = self.score_samples(X)
         weights = read_weights(sample_weight, len(scores))
-        return _level(scores, weights, float(self.contamination))
+        return level_of(scores, weights, float(self.contamination))
 
     def _rare_offset(self) -> float:
         """Return the score below which a hundredth of the model's own rows lies.
@@ -201,7 +201,7 @@ class MixtureOutlierDetector(OutlierMixin, DensityEstimator):
         # The seed is fixed, so that the level is a function of the model alone.
         rows, _ = self.model_.sample(n_rows, np.random.default_rng(0))
         rows = self.schema_.without_spikes(rows)
-        return _level(self._typicality(rows), None, float(np.exp(LOG_RARE)))
+        return level_of(self._typicality(rows), None, float(np.exp(LOG_RARE)))
 
     def _check_anomalies(self, y: Any) -> np.ndarray:
         if y is None:
@@ -283,7 +283,7 @@ class MixtureOutlierDetector(OutlierMixin, DensityEstimator):
         }
 
 
-def _level(scores: FloatArray, weights: FloatArray | None, share: float) -> float:
+def level_of(scores: FloatArray, weights: FloatArray | None, share: float) -> float:
     """Return a level below which lies the given share of the weight, or less.
 
     It is half-way between the scores of two rows. At the very score of a row, rounding

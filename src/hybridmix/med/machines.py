@@ -9,7 +9,13 @@ import numpy as np
 from scipy import sparse
 
 from hybridmix._registered import registered
-from hybridmix._require import require, require_array, require_instance, require_rank
+from hybridmix._require import (
+    require,
+    require_array,
+    require_instance,
+    require_positive,
+    require_rank,
+)
 from hybridmix._typing import FloatArray
 from hybridmix.data.rows import Rows
 from hybridmix.med.kernels import Kernel, kernel_outputs
@@ -134,21 +140,53 @@ class DensityMachine:
 
 @registered
 @dataclass(frozen=True)
+class RatioMachine:
+    """The log ratio of two densities, in units of a target.
+
+    Attributes
+    ----------
+    densities : ClassDensities
+        Posterior over the two densities.
+    scale : float
+        What the log ratio is multiplied by.
+    bias : ndarray of shape (1,)
+        Expected bias.
+    """
+
+    densities: ClassDensities
+    scale: float
+    bias: FloatArray
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless there are two densities."""
+        require_instance("densities", self.densities, ClassDensities)
+        require(len(self.densities.hyper) == 2, "there are not two densities")
+        require_positive("scale", self.scale)
+        require_array("bias", self.bias, (1,))
+
+    def outputs(self, X: Rows) -> FloatArray:
+        """Return the outputs (1, n) of encoded rows."""
+        above, below = self.densities.expected_log_densities(X)
+        return self.scale * (above - below)[None] + self.bias[:, None]
+
+
+@registered
+@dataclass(frozen=True)
 class StackedMachine:
-    """Outputs that were trained apart: each class against the rest.
+    """Outputs that were trained apart: each class against the rest, or each target.
 
     Attributes
     ----------
     parts : tuple of Machine
-        One for each class.
+        One for each class or target.
     """
 
-    parts: tuple[LinearMachine | KernelMachine, ...]
+    parts: tuple[LinearMachine | KernelMachine | RatioMachine, ...]
 
     def check_consistent(self) -> None:
         """Raise ValueError unless all parts are machines of one output."""
         for part in self.parts:
-            is_known = isinstance(part, LinearMachine | KernelMachine)
+            is_known = isinstance(part, LinearMachine | KernelMachine | RatioMachine)
             require(is_known and len(part.bias) == 1, "a part is not of one output")
 
     def outputs(self, X: Any) -> FloatArray:

@@ -32,8 +32,9 @@ from hybridmix._typing import FloatArray
 
 # Below this product of multiplier and tube, differences of exponentials lose digits.
 _SMALL = 1e-2
-# Newton's method for the loss of a tube converges quadratically.
-_TUBE_ITERATIONS = 60
+# Newton's method for the loss of a tube converges quadratically: after a step that is
+# relatively this short, nothing but rounding is left.
+_TUBE_ITERATIONS, _TUBE_STEP = 60, 1e-9
 
 
 class DualTerms(NamedTuple):
@@ -319,11 +320,12 @@ class TubeMargin(MarginPrior):
             # d slope / d (1 / room) = -curvature room^2
             inverse = 1.0 / room + rest / (curvature * room**2)
             step = C - 1.0 / np.maximum(inverse, 1.0 / C)
-            outside = (step <= low) | (step >= high) | ~np.isfinite(step)
+            # At the solution a step ends where it began, which is one of the ends.
+            outside = (step < low) | (step > high) | ~np.isfinite(step)
             step = np.where(outside, 0.5 * (low + high), step)
             moved = np.abs(step - multipliers)
             multipliers = step
-            if np.all(moved <= 4e-16 * C + 1e-14 * np.minimum(room, multipliers)):
+            if np.all(moved <= 4e-16 * C + _TUBE_STEP * np.minimum(room, multipliers)):
                 break
         return multipliers
 

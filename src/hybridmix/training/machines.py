@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from hybridmix._typing import FloatArray
+from hybridmix._typing import BoolArray, FloatArray
 from hybridmix.med.constraints import Constraints, SignedRows, TargetSides
 from hybridmix.med.dual import Dual
 from hybridmix.med.gram import GivenMatrix, Gram, KernelMatrix
@@ -18,6 +18,7 @@ from hybridmix.med.margins import MarginPrior
 from hybridmix.med.models.base import TiltedModel
 from hybridmix.med.models.linear import KernelModel, LinearModel
 from hybridmix.med.models.switches import Switched, SwitchedColumns, SwitchedKernels
+from hybridmix.med.models.transduction import GaussianTargets
 from hybridmix.med.solvers.ascent import Ascent, maximised
 from hybridmix.med.solvers.axes import maximise_by_axes
 from hybridmix.med.solvers.newton import newton
@@ -75,6 +76,22 @@ class MachineOptions:
 
 
 @dataclass(frozen=True)
+class UnknownTargets:
+    """Rows whose targets are normal a priori.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n,)
+        Which rows have no target. The constraints have its mean a priori in its place.
+    variance : float
+        Of the targets a priori.
+    """
+
+    rows: BoolArray
+    variance: float
+
+
+@dataclass(frozen=True)
 class TrainedMachine:
     """A machine, and how it came about.
 
@@ -113,7 +130,10 @@ class TrainedMachine:
 
 
 def train_machine(
-    X: Matrix, constraints: Constraints, options: MachineOptions
+    X: Matrix,
+    constraints: Constraints,
+    options: MachineOptions,
+    unknown: UnknownTargets | None = None,
 ) -> TrainedMachine:
     """Train a machine by the solver that suits it, or by the one that was asked for.
 
@@ -125,16 +145,18 @@ def train_machine(
         What is asked of the outputs.
     options : MachineOptions
         The rest.
+    unknown : UnknownTargets or None
+        Rows whose targets are not known.
     """
     solver = _chosen_solver(constraints, options)
     if options.kernels or options.precomputed:
-        return _train_kernels(X, constraints, options, solver)
+        return _train_kernels(X, constraints, options, solver, unknown)
     flat = np.isinf(options.bias_variance)
     # A flat bias makes up for any shift, and centred columns have a better condition.
     shift = flat and isinstance(X, np.ndarray)
     centre = X.mean(axis=0) if shift else np.zeros(X.shape[1])
     return _train_columns(
-        X - centre if shift else X, constraints, options, solver, centre
+        X - centre if shift else X, constraints, options, solver, centre, unknown
     )
 
 
@@ -179,9 +201,10 @@ def _train_columns(
     options: MachineOptions,
     solver: str,
     centre: FloatArray,
+    unknown: UnknownTargets | None,
 ) -> TrainedMachine:
     """Train linear functions of rows of which a centre has been subtracted."""
-    if solver == "newton":
+    if solver == "newton" and unknown is None:
         found = newton(
             X,
             constraints,
@@ -202,21 +225,35 @@ def _train_columns(
         )
     n_outputs = constraints.n_outputs
     if options.inclusion == 1.0:
-        ascent = ascended(LinearModel(X, n_outputs), constraints, options)
+        ascent = ascended(
+            _with_unknown(LinearModel(X, n_outputs), unknown), constraints, options
+        )
         coef, inclusion = ascent.point.tilted.posterior, None
     else:
         model = SwitchedColumns(X, options.inclusion, n_outputs, options.shared)
-        ascent = ascended(model, constraints, options)
+        ascent = ascended(_with_unknown(model, unknown), constraints, options)
         coef, inclusion = ascent.point.tilted.posterior
     machine = LinearMachine(coef, ascent.point.bias).shifted(centre)
     return of_ascent(ascent, machine, inclusion)
 
 
 def _train_kernels(
-    X: Any, constraints: Constraints, options: MachineOptions, solver: str
+    X: Any,
+    constraints: Constraints,
+    options: MachineOptions,
+    solver: str,
+    unknown: UnknownTargets | None,
 ) -> TrainedMachine:
     """Train sums of kernels of the rows of a dense array."""
-    matrices = _kernel_matrices(X, options, whole=solver == "ascent")
+    whole = solver == "ascent" or unknown is not None
+    matrices = _kernel_matrices(X, options, whole)
+    if unknown is not None and solver == "pairs":
+        if isinstance(matrices[0], GivenMatrix):
+            # The functions of unknown targets are independent: they add to the diagonal.
+            added = np.diag(np.where(unknown.rows, unknown.variance, 0.0))
+            matrices = [GivenMatrix(matrices[0].values + added)]
+        else:
+            solver = "ascent"
     inclusion = np.ones(len(matrices))
     if solver == "ascent":
         model: TiltedModel
@@ -224,7 +261,7 @@ def _train_kernels(
             model = KernelModel(matrices[0], constraints.n_outputs)
         else:
             model = SwitchedKernels(matrices, options.inclusion, constraints.n_outputs)
-        ascent = ascended(model, constraints, options)
+        ascent = ascended(_with_unknown(model, unknown), constraints, options)
         if isinstance(ascent.point.tilted.posterior, Switched):
             inclusion = ascent.point.tilted.posterior.inclusion
         weights = constraints.signed(ascent.point.multipliers)
@@ -304,6 +341,13 @@ def _kernel_machine(
     return KernelMachine(
         options.kernels, inclusion, X[used], np.ascontiguousarray(weights[:, used]), bias
     )
+
+
+def _with_unknown(model: TiltedModel, unknown: UnknownTargets | None) -> TiltedModel:
+    """Return a model that integrates unknown targets out."""
+    if unknown is None:
+        return model
+    return GaussianTargets(model, unknown.rows, unknown.variance)
 
 
 def ascended(

@@ -66,8 +66,9 @@ class GaussianLabels(TiltedModel):
 class GaussianTargets(TiltedModel):
     r"""A model of one output, and rows whose targets are normal a priori.
 
-    A target :math:`y_u \sim N(0, 1)` that is integrated out adds :math:`w_u^2 / 2` to the
-    log-partition of the model, with the signed weight :math:`w_u` of its row.
+    A target :math:`y_u \sim N(0, \sigma^2)` that is integrated out adds
+    :math:`\sigma^2 w_u^2 / 2` to the log-partition of the model, with the signed weight
+    :math:`w_u` of its row. Its mean, if it is not 0, is an offset of the constraints.
 
     Parameters
     ----------
@@ -75,19 +76,23 @@ class GaussianTargets(TiltedModel):
         Of one output.
     unlabelled : ndarray of shape (n,)
         Which rows have no target.
+    variance : float
+        :math:`\sigma^2`.
     """
 
     n_outputs = 1
 
-    def __init__(self, model: TiltedModel, unlabelled: BoolArray) -> None:
-        self.model, self.unlabelled = model, unlabelled
+    def __init__(
+        self, model: TiltedModel, unlabelled: BoolArray, variance: float = 1.0
+    ) -> None:
+        self.model, self.unlabelled, self.variance = model, unlabelled, variance
         self.n_rows = model.n_rows
 
     def tilted(self, weights: FloatArray) -> Tilted:
         found = self.model.tilted(weights)
         own = np.where(self.unlabelled, weights, 0.0)
         return Tilted(
-            found.log_partition + 0.5 * float(np.sum(own**2)),
-            found.outputs + own,
+            found.log_partition + 0.5 * self.variance * float(np.sum(own**2)),
+            found.outputs + self.variance * own,
             found.posterior,
         )
