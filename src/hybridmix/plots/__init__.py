@@ -1,7 +1,9 @@
 """Pictures of fitted models, as display objects in the manner of scikit-learn."""
 
 from hybridmix.plots.densities import ClassDensitiesDisplay
+from hybridmix.plots.edges import TreeEdgesDisplay
 from hybridmix.plots.marginals import Variable
+from hybridmix.plots.margins import MarginsDisplay
 from hybridmix.plots.missing import MissingFeatureDisplay
 from hybridmix.plots.outliers import OutlierScoresDisplay
 from hybridmix.plots.pairwise import PairwiseMarginalsDisplay
@@ -19,6 +21,7 @@ __all__ = [
     "ClassDensitiesDisplay",
     "DecisionRegionsDisplay",
     "DependenceDisplay",
+    "MarginsDisplay",
     "MissingFeatureDisplay",
     "OutlierScoresDisplay",
     "PairwiseMarginalsDisplay",
@@ -27,5 +30,6 @@ __all__ = [
     "ReliabilityDisplay",
     "TradeoffPathDisplay",
     "TrainingDisplay",
+    "TreeEdgesDisplay",
     "Variable",
 ]
