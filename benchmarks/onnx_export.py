@@ -6,7 +6,12 @@ Both sides are given the same numbers, rounded to the type of the graph.
 
 Times: breast cancer (30 columns), three components for each of the two classes; 10,000
 rows (drawn with replacement) and a single row, complete and with 30 % of the cells
-missing; ONNX Runtime and `predict_proba`, each with one thread in a process of its own.
+missing; ONNX Runtime and `predict_proba`, each with one thread in a process of its own;
+milliseconds of the processor.
+
+Networks and regressors: 2,000 such rows, full covariances, and what `predict_proba`,
+`predict` (with deviations) or `predict_quantiles` (of two levels) takes. Regressors have
+three components; their target is the last column, predicted from the others.
 """
 
 from __future__ import annotations
@@ -14,7 +19,7 @@ from __future__ import annotations
 import itertools
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,10 +38,16 @@ from common import (
     say,
     write_table,
 )
+from sklearn.base import is_regressor
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
 
-from hybridmix import HybridMixtureClassifier
+from hybridmix import (
+    HybridMixtureClassifier,
+    MixtureNetworkClassifier,
+    MixtureNetworkRegressor,
+    MixtureRegressor,
+)
 from hybridmix.onnx import to_onnx
 
 TABLES = {"iris": load_iris, "wine": load_wine, "breast cancer": load_breast_cancer}
@@ -45,6 +56,7 @@ TIMED = ("diag", "tied", "full", "subspace")
 MISSING = 0.3
 N_ROWS = 10_000
 PACKAGES = ("onnx", "onnxruntime")
+LEVELS = (0.05, 0.95)
 
 
 def fitted(X: np.ndarray, y: np.ndarray, covariance: str, n_components: int) -> Any:
@@ -53,18 +65,19 @@ def fitted(X: np.ndarray, y: np.ndarray, covariance: str, n_components: int) -> 
         return HybridMixtureClassifier(
             covariance_type=covariance,
             n_components=n_components,
+            tradeoff=10.0,
             random_state=0,
             n_jobs=1,
         ).fit(X, y)
 
 
-def session_of(model: Any, dtype: str) -> Any:
+def session_of(model: Any, dtype: str, quantiles: Any = None) -> Any:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     return onnxruntime.InferenceSession(
-        to_onnx(model, dtype=dtype).SerializeToString(),
+        to_onnx(model, dtype=dtype, quantiles=quantiles).SerializeToString(),
         options,
         providers=["CPUExecutionProvider"],
     )
@@ -123,16 +136,21 @@ def predictor(runtime: str, covariance: str, n_rows: int, holes: bool) -> Measur
     model = fitted(*load_breast_cancer(return_X_y=True), covariance, 3)
     X = timed_rows(n_rows, holes).astype(np.float32)
     session = session_of(model, "float32")
+    if runtime == "ONNX Runtime":
+        return timing(lambda: session.run(None, {"X": X}), n_rows)
+    return timing(lambda: model.predict_proba(X), n_rows)
+
+
+def timing(predict: Callable[[], Any], n_rows: int) -> Measure:
+    """Return what predicts rows several times, and returns the seconds of one time."""
     n_times = 1 if n_rows > 1 else 200
 
     def measure() -> float:
-        begin = time.perf_counter()
+        # Of the processor: both have one thread, and other programs do not count.
+        begin = time.process_time()
         for _ in range(n_times):
-            if runtime == "ONNX Runtime":
-                session.run(None, {"X": X})
-            else:
-                model.predict_proba(X)
-        return (time.perf_counter() - begin) / n_times
+            predict()
+        return (time.process_time() - begin) / n_times
 
     return measure
 
@@ -144,27 +162,95 @@ def times(quick: bool) -> list[Row]:
         TIMED[:1] if quick else TIMED, sizes, (False, True)
     ):
         problem = {"covariance": covariance, "n_rows": n_rows, "holes": holes}
-        samples = race(
-            [
-                Contestant(name, predictor, {"runtime": name, **problem}, threads=1)
-                for name in ("ONNX Runtime", "hybridmix")
-            ],
-            repeats=3 if quick else 7,
-        )
-        theirs, ours = (samples[name].median for name in ("ONNX Runtime", "hybridmix"))
         model = fitted(*load_breast_cancer(return_X_y=True), covariance, 3)
-        rows.append(
-            {
-                "covariance": covariance,
-                "rows": n_rows,
-                "cells": "30 % missing" if holes else "complete",
-                "file_kb": len(to_onnx(model).SerializeToString()) / 1000,
-                "onnx_ms": milliseconds(theirs),
-                "hybridmix_ms": milliseconds(ours),
-                "over_hybridmix": ratio(theirs, ours),
-                "disturbed": disturbance(samples),
-            }
-        )
+        size = len(to_onnx(model).SerializeToString())
+        rows.append({"covariance": covariance, **raced(predictor, problem, size, quick)})
+    return rows
+
+
+def raced(
+    make: Callable[..., Measure], problem: dict[str, Any], size: int, quick: bool
+) -> Row:
+    """Return the times of both runtimes for rows of a model, whose file has a size."""
+    samples = race(
+        [
+            Contestant(name, make, {"runtime": name, **problem}, threads=1)
+            for name in ("ONNX Runtime", "hybridmix")
+        ],
+        repeats=3 if quick else 7,
+    )
+    theirs, ours = (samples[name].median for name in ("ONNX Runtime", "hybridmix"))
+    return {
+        "rows": problem["n_rows"],
+        "cells": "30 % missing" if problem["holes"] else "complete",
+        "file_kb": size / 1000,
+        "onnx_ms": milliseconds(theirs),
+        "hybridmix_ms": milliseconds(ours),
+        "over_hybridmix": ratio(theirs, ours),
+        "disturbed": disturbance(samples),
+    }
+
+
+# Networks and regressors ----------------------------------------------------------------
+
+_OPTIONS: dict[str, Any] = {"covariance_type": "full", "random_state": 0, "n_jobs": 1}
+OTHERS: dict[str, tuple[Any, Callable[[Any, np.ndarray], Any], Any]] = {
+    "network, stages": (
+        MixtureNetworkClassifier("stages", n_components=3, **_OPTIONS),
+        lambda model, X: model.predict_proba(X),
+        None,
+    ),
+    "network, joint": (
+        MixtureNetworkClassifier("joint", n_components=3, **_OPTIONS),
+        lambda model, X: model.predict_proba(X),
+        None,
+    ),
+    "network regressor": (
+        MixtureNetworkRegressor(3, **_OPTIONS),
+        lambda model, X: model.predict(X, return_std=True),
+        None,
+    ),
+    "regressor": (
+        MixtureRegressor(3, tradeoff=0.0, **_OPTIONS),
+        lambda model, X: model.predict(X, return_std=True),
+        None,
+    ),
+    "regressor, two quantiles": (
+        MixtureRegressor(3, tradeoff=0.0, **_OPTIONS),
+        lambda model, X: model.predict_quantiles(X, LEVELS),
+        LEVELS,
+    ),
+}
+
+
+def fitted_other(name: str) -> Any:
+    X, y = load_breast_cancer(return_X_y=True)
+    model = OTHERS[name][0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(X[:, :-1], X[:, -1]) if is_regressor(model) else model.fit(X, y)
+
+
+def other_predictor(runtime: str, name: str, n_rows: int, holes: bool) -> Measure:
+    _, predict, levels = OTHERS[name]
+    model = fitted_other(name)
+    X = timed_rows(n_rows, holes)[:, : model.n_features_in_].astype(np.float32)
+    session = session_of(model, "float32", levels)
+    if runtime == "ONNX Runtime":
+        return timing(lambda: session.run(None, {"X": X}), n_rows)
+    return timing(lambda: predict(model, X), n_rows)
+
+
+def other_times(quick: bool) -> list[Row]:
+    rows: list[Row] = []
+    n_rows = 100 if quick else N_ROWS // 5
+    for name in list(OTHERS)[:1] if quick else OTHERS:
+        model, levels = fitted_other(name), OTHERS[name][2]
+        size = len(to_onnx(model, quantiles=levels).SerializeToString())
+        for holes in (False, True):
+            problem = {"name": name, "n_rows": n_rows, "holes": holes}
+            found = raced(other_predictor, problem, size, quick)
+            rows.append({"model": name, **found})
     return rows
 
 
@@ -179,6 +265,10 @@ def run(options: Options) -> None:
     found = times(options.quick)
     print_table(found)
     write_table("onnx_times", found, options, PACKAGES)
+    say("The same of networks and regressors")
+    found = other_times(options.quick)
+    print_table(found)
+    write_table("onnx_others", found, options, PACKAGES)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -167,9 +167,9 @@ def test_models_from_python(shell):
     told = json.loads(shell.run("evaluate", "one.hmx", "t.csv", "-t", "price", "--json"))
     assert told["rows"] == len(frame)
     shell.run("predict", "one.hmx", "t.csv")
-    assert "predicts 2 targets" in shell.fail("predict", "two.hmx", "t.csv")
     line = shell.fail("evaluate", "two.hmx", "t.csv", "-t", "price")
-    assert "predicts 2 targets" in line
+    assert "predicts 2 targets; name as many columns" in line
+    assert "add --target NAME" in shell.fail("evaluate", "two.hmx", "t.csv")
 
 
 def test_wrong_tasks_are_named(shell, fitted):

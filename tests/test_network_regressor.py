@@ -1,9 +1,11 @@
 """The network regressor: closed forms, rows of all kinds, refusals, files."""
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes
 from sklearn.exceptions import ConvergenceWarning
@@ -314,22 +316,85 @@ def test_regressors_that_were_tampered_with_are_refused(change, message, tmp_pat
         save(model, tmp_path / "model")
 
 
-def test_what_needs_distributions_refuses(tmp_path, capsys):
+def test_predictions_are_gaussian():
+    rows, others = with_holes()[:150], with_holes(seed=1)[150:]
+    both = np.column_stack([Y[:150], X[:150, 2] - 3.0 * X[:150, 5]])
+    model = regressor().fit(rows, both)
+    mean, deviation = model.predict(others, return_std=True)
+    levels = [0.05, 0.5, 0.99]
+    quantiles = model.predict_quantiles(others, levels)
+    expected = norm.ppf(levels, mean[..., None], deviation[..., None])
+    np.testing.assert_allclose(quantiles, expected)
+    np.testing.assert_allclose(model.predict_quantiles(others, 0.5), mean)
+    interval = model.predict_interval(others, 0.8)
+    np.testing.assert_allclose(interval, model.predict_quantiles(others, [0.1, 0.9]))
+    targets = np.column_stack([Y[150:], X[150:, 2]])
+    targets[0], targets[1, 1] = np.nan, np.nan
+    density = model.log_predictive_density(others, targets)
+    own = norm.logpdf(targets, mean, deviation)
+    np.testing.assert_allclose(density[1:], np.nansum(own[1:], axis=1))
+    assert np.isnan(density[0])
+    draws = model.sample_y(others, 4000, random_state=0)
+    assert draws.shape == (50, 2, 4000)
+    np.testing.assert_allclose(draws.mean(axis=2), mean, atol=0.1 * deviation.max())
+    np.testing.assert_allclose(draws.std(axis=2), deviation, rtol=0.06)
+    drawn, drawn_targets = model.sample(30, random_state=0)
+    assert drawn.shape == (30, X.shape[1])
+    assert drawn_targets.shape == (30, 2)
+
+
+def test_intervals_hold_about_as_many_targets_as_they_should():
+    X, y = load_diabetes(return_X_y=True)
+    low, high = regressor().fit(X[::2], y[::2]).predict_interval(X[1::2]).T
+    assert 0.84 < np.mean((low <= y[1::2]) & (y[1::2] <= high)) < 0.95
+
+
+def test_densities_of_constant_targets_are_finite():
+    model = regressor().fit(X, np.full(len(X), 7.0))
+    np.testing.assert_allclose(model.predict_interval(X), 7.0)
+    assert np.isfinite(model.log_predictive_density(X, np.full(len(X), 7.0))).all()
+
+
+def test_insensitive_losses_have_no_distribution(tmp_path, capsys):
     rows = pd.DataFrame(X, columns=[f"x{k}" for k in range(X.shape[1])])
-    model = regressor().fit(rows, Y)
+    model = regressor(output="epsilon").fit(rows, Y)
     assert task_of(model).target == "numbers"
-    with pytest.raises(UnsupportedError, match="predictive distribution"):
+    for name in (
+        "predict_quantiles",
+        "predict_interval",
+        "log_predictive_density",
+        "sample_y",
+        "sample",
+    ):
+        assert hasattr(regressor(), name)
+        assert not hasattr(model, name)
+    with pytest.raises(UnsupportedError, match="output='gaussian'"):
         report(model, rows, Y)
-    with pytest.raises(TypeError, match="MixtureNetworkRegressor cannot"):
+    with pytest.raises(TypeError, match="predictive distribution"):
         feature_importance(model, rows, Y)
     files = [str(tmp_path / "model.hmx"), str(tmp_path / "rows.csv")]
     save(model, files[0])
     rows.assign(y=Y).to_csv(files[1], index=False)
     assert main(["inspect", files[0]]) == 0
-    for command in (["evaluate", *files, "--target", "y"], ["predict", *files]):
-        capsys.readouterr()
+    assert main(["predict", *files]) == 0
+    assert "predicted_low" not in capsys.readouterr().out
+    for command in (
+        ["evaluate", *files, "--target", "y"],
+        ["predict", *files, "--coverage", "0.9"],
+        ["sample", files[0]],
+    ):
         assert main(command) != 0
         assert "no predictive distribution" in capsys.readouterr().err
+
+
+def test_columns_are_judged_as_those_of_other_regressors():
+    X, y = load_diabetes(return_X_y=True)
+    model = regressor().fit(X[:300], y[:300])
+    importance = feature_importance(model, X[300:], y[300:])
+    errors = model.predict(X[300:]) - y[300:]
+    assert importance.rmse == pytest.approx(np.sqrt(np.mean(errors**2)))
+    # The body mass index tells most about this disease.
+    assert importance.order[0] == 2
 
 
 @pytest.mark.parametrize(
@@ -340,9 +405,11 @@ def test_what_needs_distributions_refuses(tmp_path, capsys):
         (plots.DependenceDisplay, {"column": 0}),
     ],
 )
-def test_pictures_of_distributions_name_what_has_one(display, options):
+def test_pictures_of_distributions(display, options):
     X, y = load_diabetes(return_X_y=True)
-    model = MixtureNetworkRegressor(2, covariance_type="diag", random_state=0)
-    model.fit(X[:100], y[:100])
+    model = regressor().fit(X[:100], y[:100])
+    drawn = display.from_estimator(model, X, y, **options)
+    plt.close(drawn.figure_)
+    model = regressor(output="epsilon").fit(X[:100], y[:100])
     with pytest.raises(TypeError, match="use a MixtureRegressor"):
         display.from_estimator(model, X, y, **options)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from helpers import plain_classifier
+from scipy.special import ndtr
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 
 import hybridmix
@@ -16,12 +17,15 @@ from hybridmix import (
     MixtureDensity,
     MixtureImputer,
     MixtureNetworkClassifier,
+    MixtureNetworkRegressor,
     MixtureOutlierDetector,
     MixtureRegressor,
 )
 from hybridmix.exceptions import UnsupportedError
 from hybridmix.families import DiagonalGaussian, Product
 from hybridmix.onnx import component_densities, holes, to_onnx
+from hybridmix.onnx.graph import Graph
+from hybridmix.onnx.quantiles import normal_shares
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -321,10 +325,17 @@ def regressor(covariance_type="full", n_components=3, **options):
     )
 
 
+LEVELS = (0.01, 0.05, 0.5, 0.975)
+
+
 def assert_targets_agree(model, X, dtype="float64", tol=1e-10, inputs=None):
     inputs = {"X": X.astype(dtype)} if inputs is None else inputs
     X = X if isinstance(X, pd.DataFrame) else X.astype(dtype)
-    found = run(to_onnx(model, dtype=dtype), TARGET_OUTPUTS, **inputs)
+    proto = to_onnx(model, dtype=dtype, quantiles=LEVELS)
+    *found, quantiles = run(proto, (*TARGET_OUTPUTS, "quantiles"), **inputs)
+    expected = model.predict_quantiles(X, LEVELS).reshape(len(X), -1, len(LEVELS))
+    assert quantiles.dtype == dtype
+    np.testing.assert_allclose(quantiles, expected, rtol=max(tol, 1e-6), atol=1e-8)
     mean, deviation = (
         part.reshape(len(X), -1) for part in model.predict(X, return_std=True)
     )
@@ -421,9 +432,107 @@ def test_targets_of_far_rows(covariance_type, far):
 
 def test_targets_of_no_rows():
     X, y = load_diabetes(return_X_y=True)
-    proto = to_onnx(regressor().fit(X, y))
-    mean, deviation, _ = run(proto, TARGET_OUTPUTS, X=np.empty((0, 10), dtype="float32"))
-    assert mean.shape == deviation.shape == (0, 1)
+    for model in (regressor(), network_regressor()):
+        proto = to_onnx(model.fit(X, y), quantiles=LEVELS)
+        names, rows = (*TARGET_OUTPUTS, "quantiles"), np.empty((0, 10), dtype="float32")
+        mean, deviation, _, quantiles = run(proto, names, X=rows)
+        assert mean.shape == deviation.shape == (0, 1)
+        assert quantiles.shape == (0, 1, len(LEVELS))
+
+
+def test_graphs_have_quantiles_only_if_asked():
+    X, y = load_diabetes(return_X_y=True)
+    model = regressor().fit(X, y)
+    for quantiles, names in (
+        (None, ["mean", "deviation", "log_density"]),
+        (0.5, ["mean", "deviation", "quantiles", "log_density"]),
+    ):
+        proto = to_onnx(model, quantiles=quantiles)
+        assert [output.name for output in proto.graph.output] == names
+    for wrong in (0.0, [0.5, 1.0], [], [[0.5]]):
+        with pytest.raises(ValueError, match=r"quantiles=.* is not valid"):
+            to_onnx(model, quantiles=wrong)
+    for other in (MixtureDensity(1), MixtureNetworkRegressor(1, output="epsilon")):
+        with pytest.raises(ValueError, match="has no quantiles"):
+            to_onnx(other.fit(X, y), quantiles=0.5)
+
+
+def test_the_normal_distribution_function_keeps_its_digits():
+    graph = Graph()
+    scores = graph.input(np.float64, "z", ["n"])
+    graph.output(normal_shares(graph, scores), np.float64, "p", ["n"])
+    opset = [onnx.helper.make_opsetid("", 17)]
+    proto = onnx.helper.make_model(graph.proto("p"), opset_imports=opset, ir_version=8)
+    z = np.concatenate([np.linspace(-37.0, 37.0, 10_001), [-1e100, 0.0, 1e100]])
+    [found] = run(proto, ["p"], z=z)
+    np.testing.assert_allclose(found, ndtr(z), rtol=1e-11, atol=1e-300)
+
+
+# Network regressors ---------------------------------------------------------------------
+
+
+def network_regressor(covariance_type="full", **options):
+    options = {"n_factors": 2, "covariance_type": covariance_type} | options
+    return MixtureNetworkRegressor(2, random_state=0, **options)
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+@pytest.mark.parametrize("n_targets", [1, 2])
+def test_network_regressors_agree(covariance_type, n_targets):
+    X, y = load_diabetes(return_X_y=True)
+    X, y = X[:200], y[:200]
+    targets = y if n_targets == 1 else np.column_stack([y, X[:, 0] ** 2])
+    model = network_regressor(covariance_type).fit(X, targets)
+    for table in (X, with_holes(X)):
+        assert_targets_agree(model, table, "float64", 1e-9)
+        assert_targets_agree(model, table, "float32", 1e-5)
+
+
+@pytest.mark.parametrize(
+    "features", ["posterior", ("posterior", "log_joint", "linear", "experts")]
+)
+def test_features_of_network_regressors(features):
+    X, y = load_diabetes(return_X_y=True)
+    assert_targets_agree(network_regressor(features=features).fit(X, y), with_holes(X))
+
+
+def test_network_regressor_of_an_insensitive_loss():
+    X, y = load_diabetes(return_X_y=True)
+    model = network_regressor(output="epsilon").fit(X, y)
+    X = with_holes(X)
+    mean, log_density = run(to_onnx(model, dtype="float64"), None, X=X)
+    np.testing.assert_allclose(mean[:, 0], model.predict(X))
+    np.testing.assert_allclose(log_density, model.score_samples(X))
+
+
+def test_network_regressor_of_mixed_table():
+    frame, group = mixed_frame()
+    y = np.random.default_rng(1).normal(size=len(group)) + 2.0 * group + frame["length"]
+    frame = frame.rename(columns={"label": "quantiles"})
+    model = network_regressor("diag").fit(frame, y)
+    frame["is_new"] = frame["is_new"].astype("boolean")
+    for j, name in enumerate(frame):
+        frame.loc[frame.index[j :: 4 + j], name] = None
+    cells = column_inputs(frame.rename(columns={"quantiles": "label"}))
+    cells["quantiles_"] = cells.pop("label_")
+    assert_targets_agree(model, frame, inputs=cells)
+
+
+@pytest.mark.parametrize("make", [network, network_regressor])
+def test_files_are_the_same_after_loading(make, tmp_path):
+    X, y = load_iris(return_X_y=True)
+    model = make().fit(X, y)
+    hybridmix.save(model, tmp_path / "model.hmx")
+    loaded = hybridmix.load(tmp_path / "model.hmx")
+    assert to_onnx(model) == to_onnx(loaded)
+
+
+def test_equal_mixtures_are_evaluated_once():
+    X, y = load_iris(return_X_y=True)
+    kinds = [node.op_type for node in to_onnx(network().fit(X, y)).graph.node]
+    assert kinds.count("If") == 1
+    joint = to_onnx(network("joint").fit(X, y))
+    assert [node.op_type for node in joint.graph.node].count("If") == 2
 
 
 def test_transforms_without_export_are_named():

@@ -17,7 +17,7 @@ from hybridmix.data.columns import as_frame
 from hybridmix.data.holes import punch_holes, random_holes
 from hybridmix.data.targets import read_targets
 from hybridmix.estimators.joint import MixtureClassifier
-from hybridmix.estimators.predictions import MixtureForecaster
+from hybridmix.estimators.targets import FittedRegressor, has_distribution
 from hybridmix.metrics import label_losses
 from hybridmix.progress import announce
 
@@ -135,7 +135,8 @@ def feature_importance(
 
     .. math:: p(c \mid x_{-j}) \propto \int p(x, c)\, dx_j,
 
-    and likewise for the target of a regressor. How much the loss rises shows what the
+    and likewise for the target of a regressor. (Networks predict from expected features,
+    which are not exact means over what is hidden.) How much the loss rises shows what the
     column adds to the others; the loss with the column alone shows what it knows by
     itself. Where two columns say the same, neither is missed, but both do well alone.
     The loss is the log loss of `hybridmix.metrics.label_losses` for classifiers, and the
@@ -143,8 +144,8 @@ def feature_importance(
 
     Parameters
     ----------
-    model : HybridMixtureClassifier, HybridMixtureClassifierCV or MixtureRegressor
-        A fitted classifier, or a regressor of one target.
+    model : classifier or regressor
+        A fitted classifier of hybridmix, or a regressor of one target.
     X, y : table and labels, or targets
         Rows to score, preferably not seen in training. Those without a label or target
         are left out.
@@ -164,14 +165,14 @@ def feature_importance(
     >>> importance.names[importance.order[0]]
     'petal width (cm)'
     """
-    if isinstance(model, MixtureForecaster):
+    if isinstance(model, FittedRegressor) and has_distribution(model):
         X, targets = _rows_with_target(model, X, y)
         found = _hidden_scores(X, lambda part: _regression_loss(model, part, targets))
         return TargetImportance(*found)
     if not isinstance(model, MixtureClassifier):
         raise TypeError(
-            "Only a classifier or regressor of hybridmix can integrate columns out; a "
-            f"{type(model).__name__} cannot."
+            "Only a classifier of hybridmix, or a regressor with a predictive "
+            f"distribution, can integrate columns out; a {type(model).__name__} cannot."
         )
     X, labels = _labelled_rows(model, X, y)
     found = _hidden_scores(X, lambda part: _classification_loss(model, part, labels))
@@ -210,7 +211,7 @@ def _classification_loss(
 
 
 def _regression_loss(
-    regressor: MixtureForecaster, X: Any, targets: FloatArray
+    regressor: FittedRegressor, X: Any, targets: FloatArray
 ) -> tuple[float, float]:
     """Return the root mean squared error and the mean log predictive density."""
     errors = np.reshape(regressor.predict(X), len(targets)) - targets
@@ -331,14 +332,14 @@ def _labelled_rows(classifier: MixtureClassifier, X: Any, y: Any) -> tuple[Any, 
 
 
 def _rows_with_target(
-    regressor: MixtureForecaster, X: Any, y: Any
+    regressor: FittedRegressor, X: Any, y: Any
 ) -> tuple[Any, FloatArray]:
     from sklearn.utils import _safe_indexing
 
     if regressor.n_outputs_ > 1:
         raise ValueError(
             f"The regressor has {regressor.n_outputs_} targets; columns are judged by "
-            "one. Fit a regressor to each."
+            "one: model.for_target(0) is the regressor of the first."
         )
     check_consistent_length(X, y)
     X = X if as_frame(X) is not None else np.asarray(X)

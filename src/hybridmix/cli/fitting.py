@@ -19,6 +19,8 @@ from hybridmix.cli.tables import CHUNK_ROWS, InputError, Table
 from hybridmix.data.cells import number_of
 from hybridmix.training.budget import check_effort
 
+# What is fitted if there is a target.
+MIXTURE, NETWORK = METHODS = ("mixture", "network")
 # Columns that are left out and named one by one.
 _NAMED = 8
 
@@ -164,6 +166,7 @@ class Options:
     seed: int = 0
     jobs: int | None = None
     effort: str | float | None = None
+    method: str = MIXTURE
 
     def for_target(self, task: str) -> Any:
         """Return an estimator that predicts classes or numbers."""
@@ -171,41 +174,60 @@ class Options:
 
     def regressor(self) -> Any:
         """Return a regressor."""
-        for option, value in {"--objective": self.objective, "--tune": self.tune}.items():
-            if value:
-                raise InputError(
-                    f"{option} is for classifiers, and the target is predicted as a "
-                    "number: leave it out, or add --task classify."
-                )
-        given = {
-            "tradeoff": self.tradeoff,
-            "n_components": _number_or_range(self.components),
-            "covariance_type": self.covariance,
-            "calibrate": self.calibrate or None,
-            "effort": self.effort,
-            "n_jobs": self.jobs,
-        }
-        return hybridmix.MixtureRegressor(random_state=self.seed, **_without_none(given))
+        _refuse(
+            {"--objective": self.objective, "--tune": self.tune},
+            "is for classifiers, and the target is predicted as a number: leave it out, "
+            "or add --task classify.",
+        )
+        if self.method == NETWORK:
+            _refuse(
+                {"--tradeoff": self.tradeoff, "--calibrate": self.calibrate},
+                "is not an option of a network that predicts a number: leave it out, or "
+                "leave out --method network.",
+            )
+            return hybridmix.MixtureNetworkRegressor(
+                random_state=self.seed, **self._structure()
+            )
+        return hybridmix.MixtureRegressor(
+            random_state=self.seed, **self._structure(), **self._training()
+        )
 
     def classifier(self) -> Any:
         """Return a classifier, or a search for one."""
         if self.tune and self.effort is not None:
             raise InputError("--tune has no --effort; leave out either of them.")
-        given = {
-            "objective": self.objective,
-            "tradeoff": self.tradeoff,
-            "n_components": _number_or_range(self.components),
-            "covariance_type": self.covariance,
-            "calibrate": self.calibrate or None,
-            "effort": self.effort,
-            "n_jobs": None if self.tune else self.jobs,
+        if self.tune and self.method == NETWORK:
+            raise InputError(
+                "--tune searches among mixtures; leave out either it or --method network."
+            )
+        kinds = {
+            MIXTURE: hybridmix.HybridMixtureClassifier,
+            NETWORK: hybridmix.MixtureNetworkClassifier,
         }
-        estimator = hybridmix.HybridMixtureClassifier(
-            unlabelled=None,
-            random_state=self.seed,
-            **_without_none(given),
+        given = {"objective": self.objective, **self._structure(), **self._training()}
+        if self.tune:
+            given["n_jobs"] = None
+        estimator = kinds[self.method](
+            unlabelled=None, random_state=self.seed, **_without_none(given)
         )
         return self._search(estimator) if self.tune else estimator
+
+    def _structure(self) -> dict[str, Any]:
+        """Return the options that all estimators have, as far as they are given."""
+        return _without_none(
+            {
+                "n_components": _number_or_range(self.components),
+                "covariance_type": self.covariance,
+                "effort": self.effort,
+                "n_jobs": self.jobs,
+            }
+        )
+
+    def _training(self) -> dict[str, Any]:
+        """Return the options of discriminative training, as far as they are given."""
+        return _without_none(
+            {"tradeoff": self.tradeoff, "calibrate": self.calibrate or None}
+        )
 
     def _search(self, estimator: Any) -> Any:
         if self.objective is not None:
@@ -224,22 +246,24 @@ class Options:
 
     def density(self, kind: type) -> Any:
         """Return an estimator of a class that needs no labels."""
-        unused = {
-            "--objective": self.objective,
-            "--tradeoff": self.tradeoff,
-            "--calibrate": self.calibrate or None,
-            "--tune": self.tune or None,
-        }
-        for option, value in unused.items():
-            if value is not None:
-                raise InputError(f"{option} needs a target: add --target NAME.")
-        given = {
-            "n_components": _number_or_range(self.components),
-            "covariance_type": self.covariance,
-            "effort": self.effort,
-            "n_jobs": self.jobs,
-        }
-        return kind(random_state=self.seed, **_without_none(given))
+        _refuse(
+            {
+                "--objective": self.objective,
+                "--tradeoff": self.tradeoff,
+                "--calibrate": self.calibrate,
+                "--tune": self.tune,
+                f"--method {self.method}": self.method != MIXTURE,
+            },
+            "needs a target: add --target NAME.",
+        )
+        return kind(random_state=self.seed, **self._structure())
+
+
+def _refuse(given: dict[str, Any], reason: str) -> None:
+    """Refuse options that have a value; flags that are False have none."""
+    for option, value in given.items():
+        if value is not None and value is not False:
+            raise InputError(f"{option} {reason}")
 
 
 def fit(estimator: Any, training: Training, console: Console) -> Any:

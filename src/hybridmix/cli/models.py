@@ -14,8 +14,7 @@ import hybridmix
 from hybridmix._typing import FloatArray
 from hybridmix.cli.cells import MISSING, CellError, Column, Marks
 from hybridmix.cli.tables import Chunk, InputError, Table, not_a_number
-from hybridmix.cli.values import matcher, without_mark
-from hybridmix.data.cells import number_of
+from hybridmix.cli.values import matcher, split
 from hybridmix.io import read_metadata
 from hybridmix.tasks import task_of
 
@@ -87,6 +86,35 @@ class Model:
     def predicts(self) -> bool:
         """Whether there is a target: classes or a number."""
         return self.is_classifier or self.is_regressor
+
+    @property
+    def target_labels(self) -> list[str]:
+        """What to call the labels or the targets that the model predicts."""
+        if self.target is not None:
+            return [self.target]
+        if self.is_classifier:
+            return ["label"]
+        schema = self.estimator.target_schema_
+        unnamed = [f"y{k}" for k in range(schema.n_columns)]
+        return list(schema.names or (unnamed if len(unnamed) > 1 else ["target"]))
+
+    def target_columns(self, given: str | None) -> list[str]:
+        """Return the columns of the targets, as an option, the file or the model says.
+
+        Several targets are separated by commas in the option. The list is empty if
+        nothing says where they are.
+        """
+        n_targets = getattr(self.estimator, "n_outputs_", 1)
+        if n_targets == 1:
+            name = given or self.target
+            return [] if name is None else [name]
+        names = split([given]) if given else self.estimator.target_schema_.names or ()
+        if given and len(names) != n_targets:
+            raise InputError(
+                f"--target {given}: the model predicts {n_targets} targets; name as many "
+                "columns, separated by commas."
+            )
+        return list(names)
 
     @property
     def names(self) -> list[str] | None:
@@ -186,7 +214,7 @@ def match(
     target : str or None, default=None
         The column of the labels, if it is not that of training.
     """
-    others = {target or model.target, model.weight, *model.dropped}
+    others = {*model.target_columns(target), model.weight, *model.dropped}
     if model.names is None:
         return Matching(model, table, _sources_in_order(model, table, others), [])
     sources = _sources_by_name(model.names, table, allow_missing)
@@ -265,57 +293,6 @@ def _stacked(columns: Iterable[Any], block: np.ndarray) -> np.ndarray:
     return block
 
 
-def label_column(model: Model, table: Table, target: str | None) -> str:
-    """Return the column of the labels, which must be there."""
-    name = target or model.target
-    if name is None:
-        raise InputError("The model file does not name its target: add --target NAME.")
-    table.check_column(name, "--target")
-    return name
-
-
-def labels_of(model: Model, table: Table, chunk: Chunk, target: str) -> list[Any]:
-    """Return labels of rows, None where missing; unknown ones are an error."""
-    classes = model.estimator.classes_.tolist()
-    texts = without_mark(chunk.columns[target].texts(model.marks), model.unlabelled)
-    labels = matcher(classes)(texts)
-    known = {None, *classes}
-    for position, label in enumerate(labels):
-        if label not in known:
-            row = chunk.start + position + 1
-            raise InputError(
-                f"{table.path}: row {row} has the label {label!r}, which the model does "
-                f"not know; it knows {listed(classes)}."
-            )
-    return labels
-
-
-def check_one_target(regressor: Any) -> None:
-    """Refuse regressors of several targets or without intervals, made in Python."""
-    if not hasattr(regressor, "predict_interval"):
-        raise InputError(
-            f"A {type(regressor).__name__} has no predictive distribution, which this "
-            "command needs: use a MixtureRegressor, or predict from Python."
-        )
-    if regressor.n_outputs_ > 1:
-        raise InputError(
-            f"The model predicts {regressor.n_outputs_} targets; the command line takes "
-            "models of one."
-        )
-
-
-def targets_of(model: Model, table: Table, chunk: Chunk, target: str) -> FloatArray:
-    """Return the targets of rows, NaN where missing."""
-    mark = model.unlabelled
-    marks = model.marks if mark is None else model.marks | {mark}
-    numbers = numbers_of(table, chunk, target, marks)
-    # -1 and -1.0 are the same mark.
-    worth = None if mark is None else number_of(mark)
-    if worth is not None:
-        numbers[numbers == worth] = np.nan
-    return numbers
-
-
 def filled(
     matching: Matching, chunk: Chunk, completed: Any
 ) -> tuple[dict[str, Column], int]:
@@ -335,33 +312,6 @@ def filled(
         columns[source] = column.filled(holes, values[j]) if holes.any() else column
         n_filled += int(holes.sum())
     return columns, n_filled
-
-
-def read_all(
-    matching: Matching, chunks: Iterable[Chunk], target: str | None
-) -> tuple[Any, np.ndarray | None]:
-    """Read a whole table for a model, and its labels or targets if it has any."""
-    model, table = matching.model, matching.table
-    named = _target_in(model, table, target)
-    frames: list[Any] = []
-    found: list[Any] = []
-    for chunk in chunks:
-        frames.append(matching.frame(chunk))
-        if named is not None:
-            read = targets_of if model.is_regressor else labels_of
-            found.extend(read(model, table, chunk, named))
-    is_array = isinstance(frames[0], np.ndarray)
-    X = np.concatenate(frames) if is_array else pd.concat(frames, ignore_index=True)
-    dtype = np.float64 if model.is_regressor else object
-    return X, np.array(found, dtype=dtype) if found else None
-
-
-def _target_in(model: Model, table: Table, target: str | None) -> str | None:
-    """Return the column of the target; None if the model or the table has none."""
-    if target is not None:
-        table.check_column(target, "--target")
-    named = target or model.target
-    return named if model.predicts and named in table.names else None
 
 
 def columns_of(rows: Any) -> list[list[Any]]:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from hybridmix.cli.fitting import METHODS
 from hybridmix.cli.labels import TASKS
 from hybridmix.training.covariances import COVARIANCE_TYPES
 from hybridmix.training.discriminative import OBJECTIVES
@@ -84,7 +85,8 @@ TestTarget = Annotated[
     typer.Option(
         "--target",
         "-t",
-        help="Column of the labels or targets, if not the one used in training.",
+        help="Column of the labels or targets, if not the one used in training; of "
+        "several targets, A,B.",
         metavar="NAME",
     ),
 ]
@@ -167,6 +169,14 @@ CovarianceType = Annotated[
     _one_of(
         COVARIANCE_TYPES,
         "Covariance within a component; chosen by held-out rows by default.",
+    ),
+]
+MethodName = Annotated[
+    str | None,
+    _one_of(
+        METHODS,
+        "What predicts the target: mixtures, or a linear layer on the components of a "
+        "mixture; mixture by default.",
     ),
 ]
 Effort = Annotated[

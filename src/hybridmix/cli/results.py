@@ -13,11 +13,13 @@ import numpy as np
 from hybridmix._typing import FloatArray
 from hybridmix.cli.cells import Column, TypedColumn
 from hybridmix.cli.console import Console
-from hybridmix.cli.models import Matching, Model, check_one_target
+from hybridmix.cli.models import Matching, Model
 from hybridmix.cli.tables import Chunk, InputError, Table
-from hybridmix.cli.workflow import split
+from hybridmix.cli.targets import check_distribution
+from hybridmix.cli.values import split
 from hybridmix.cli.writing import Write, writing
 from hybridmix.estimators.base import outlier_level
+from hybridmix.estimators.targets import has_distribution
 from hybridmix.metrics import COVERAGE
 
 Columns = dict[str, Column]
@@ -64,7 +66,7 @@ def predictions(
             f"--coverage is for regressors; the model is a {type(estimator).__name__}."
         )
     columns = (
-        _predicted_numbers(estimator, frame, COVERAGE if coverage is None else coverage)
+        _predicted_numbers(model, frame, coverage)
         if model.is_regressor
         else _predicted_groups(model, frame)
     )
@@ -74,18 +76,32 @@ def predictions(
     return columns
 
 
-def _predicted_numbers(estimator: Any, frame: Any, coverage: float) -> Columns:
-    """Return the means of a target, and the ends of their intervals."""
-    check_one_target(estimator)
-    if not 0.0 < coverage < 1.0:
-        raise InputError(f"--coverage {coverage:g}: give a share between 0 and 1.")
-    mean = np.ravel(estimator.predict(frame))
-    low, high = estimator.predict_interval(frame, coverage).reshape(-1, 2).T
-    return {
-        "predicted": TypedColumn.of(mean),
-        "predicted_low": TypedColumn.of(low),
-        "predicted_high": TypedColumn.of(high),
-    }
+def _predicted_numbers(model: Model, frame: Any, coverage: float | None) -> Columns:
+    """Return the means of targets, and the ends of their intervals if there are any."""
+    estimator, names = model.estimator, model.target_labels
+    means = np.reshape(estimator.predict(frame), (-1, len(names))).T
+    intervals = _intervals(estimator, frame, coverage)
+    columns: Columns = {}
+    for k, name in enumerate(names):
+        stem = "predicted" if len(names) == 1 else f"predicted_{name}"
+        columns[stem] = TypedColumn.of(means[k])
+        if intervals is not None:
+            columns[f"{stem}_low"], columns[f"{stem}_high"] = map(
+                TypedColumn.of, intervals[k]
+            )
+    return columns
+
+
+def _intervals(estimator: Any, frame: Any, coverage: float | None) -> FloatArray | None:
+    """Return the ends (t, 2, n) of intervals; None for a model of means alone."""
+    if coverage is None and not has_distribution(estimator):
+        return None
+    check_distribution(estimator)
+    share = COVERAGE if coverage is None else coverage
+    if not 0.0 < share < 1.0:
+        raise InputError(f"--coverage {share:g}: give a share between 0 and 1.")
+    found: FloatArray = estimator.predict_interval(frame, share)
+    return found.reshape(len(found), -1, 2).transpose(1, 2, 0)
 
 
 def _predicted_groups(model: Model, frame: Any) -> Columns:

@@ -9,14 +9,14 @@ import numpy as np
 from hybridmix._estimates import Estimate
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.cli.console import Console
-from hybridmix.cli.models import (
-    Matching,
-    check_one_target,
-    label_column,
+from hybridmix.cli.models import Matching
+from hybridmix.cli.tables import InputError
+from hybridmix.cli.targets import (
+    check_distribution,
     labels_of,
+    target_columns,
     targets_of,
 )
-from hybridmix.cli.tables import InputError
 from hybridmix.data import UNLABELLED
 from hybridmix.data.fingerprint import Fingerprint, Origin, Overlap
 from hybridmix.metrics import LEVELS, RankCounts, RegressionSums, ScoreSums
@@ -238,23 +238,43 @@ def evaluated(
         raise InputError(
             f"A {type(estimator).__name__} has nothing to evaluate: fit with --target."
         )
-    column = label_column(model, matching.table, target)
-    chunks = console.track(matching.table.chunks(chunk_rows), "predicting")
+    columns = target_columns(model, matching.table, target)
+    evaluate = _evaluated_numbers if model.is_regressor else _evaluated_classes
+    return evaluate(matching, columns, chunk_rows, console)
+
+
+def _evaluated_numbers(
+    matching: Matching, columns: list[str], chunk_rows: int, console: Console
+) -> dict[str, Any]:
+    """Compare forecasts with targets; of several, each on its own."""
+    model, estimator = matching.model, matching.model.estimator
+    check_distribution(estimator)
     fingerprint = getattr(estimator, "fingerprint_", None)
-    if model.is_regressor:
-        check_one_target(estimator)
-        tally = TargetTally(fingerprint)
-        for chunk in chunks:
-            frame = matching.frame(chunk)
-            targets = targets_of(model, matching.table, chunk, column)
-            forecasts = forecasts_of(estimator, frame, targets)
-            tally.add(targets, forecasts, looked_up(estimator, frame))
-        return tally.values()
+    regressors = [estimator.for_target(k) for k in range(len(columns))]
+    tallies = [TargetTally(fingerprint) for _ in columns]
+    for chunk in console.track(matching.table.chunks(chunk_rows), "predicting"):
+        frame = matching.frame(chunk)
+        found = looked_up(estimator, frame)
+        targets = targets_of(model, matching.table, chunk, columns)
+        for regressor, tally, own in zip(regressors, tallies, targets.T, strict=True):
+            tally.add(own, forecasts_of(regressor, frame, own), found)
+    values = [tally.values() for tally in tallies]
+    if len(values) == 1:
+        return values[0]
+    warnings = [own.pop("warning") for own in values]
+    return {"targets": dict(zip(columns, values, strict=True)), "warning": warnings[0]}
+
+
+def _evaluated_classes(
+    matching: Matching, columns: list[str], chunk_rows: int, console: Console
+) -> dict[str, Any]:
+    """Compare predicted classes with labels."""
+    model, estimator = matching.model, matching.model.estimator
     classes = estimator.classes_.tolist()
     numbers = {None: UNLABELLED} | {label: k for k, label in enumerate(classes)}
-    votes = Tally(len(classes), fingerprint)
-    for chunk in chunks:
-        labels = labels_of(model, matching.table, chunk, column)
+    votes = Tally(len(classes), getattr(estimator, "fingerprint_", None))
+    for chunk in console.track(matching.table.chunks(chunk_rows), "predicting"):
+        labels = labels_of(model, matching.table, chunk, columns[0])
         truth = np.array([numbers[label] for label in labels])
         frame = matching.frame(chunk)
         votes.add(truth, estimator.predict_proba(frame), looked_up(estimator, frame))

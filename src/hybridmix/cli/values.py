@@ -1,7 +1,8 @@
-"""Values of training, recognised in cells of text."""
+"""Values of training, recognised in cells of text, and lists of names in options."""
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,6 +11,16 @@ import numpy as np
 Texts = list[str | None]
 
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
+
+
+def split(texts: Sequence[str] | None) -> tuple[str, ...]:
+    """Join what a repeated option gives; its parts may be separated by commas.
+
+    Quotes keep commas together: ``"width, cm",id`` are two names.
+    """
+    rows = csv.reader(texts or (), skipinitialspace=True)
+    parts = (part.strip() for row in rows for part in row)
+    return tuple(dict.fromkeys(part for part in parts if part))
 
 
 def matcher(known: Sequence[Any]) -> Callable[[Texts], list[Any]]:

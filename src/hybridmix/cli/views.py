@@ -79,6 +79,11 @@ def _counted(table: RichTable, kinds: Sequence[str]) -> RichTable:
 
 def evaluation(values: dict[str, Any]) -> list[Any]:
     """Show scores, and how often labels were predicted as which class."""
+    if "targets" in values:
+        parts: list[Any] = []
+        for name, own in values["targets"].items():
+            parts += [f"Target {printable(name)}:", *evaluation(own)]
+        return parts
     if "classes" not in values:
         counted = (
             f"{values['rows']} rows with a target, {values['without_target']} without"
@@ -201,16 +206,40 @@ def described(model: Model) -> dict[str, Any]:
         ]
     else:
         values["components"] = estimator.mixing_
-    if hasattr(estimator, "predictive_"):
-        shape = estimator.target_schema_.shapes.get(0)
-        values["predictions"] = {
-            "mixtures": len(estimator.predictive_.members),
-            "spread": estimator.spread_,
-            "target_shape": "" if shape is None else str(shape),
-        }
+    if model.is_regressor:
+        values["predictions"] = described_predictions(estimator)
     values["leaderboard"] = list(getattr(estimator, "leaderboard_", []))
     values["members"] = described_members(estimator)
     return values
+
+
+def described_predictions(estimator: Any) -> dict[str, Any]:
+    """Return what the predictions of a regressor are made of."""
+    if not hasattr(estimator, "predictive_"):
+        deviations = getattr(estimator, "deviations_", None)
+        return {
+            "features": list(estimator.embedding_.kinds),
+            "weights": estimator.weights_.size,
+            "deviations": None if deviations is None else deviations.tolist(),
+        }
+    shapes = estimator.target_schema_.shapes
+    return {
+        "mixtures": len(estimator.predictive_.members),
+        "spread": float(estimator.predictive_.spread),
+        "target_shape": "; ".join(map(str, shapes.values())),
+    }
+
+
+def predicted_by(values: Mapping[str, Any]) -> str:
+    """Say what the predictions of a regressor are made of."""
+    if "mixtures" in values:
+        return averaged(values["mixtures"], values["spread"])
+    kinds = ", ".join(values["features"])
+    layer = f"a linear layer of {values['weights']} weights ({kinds})"
+    if values["deviations"] is None:
+        return f"Predictions come from {layer}."
+    written = ", ".join(f"{deviation:.4g}" for deviation in values["deviations"])
+    return f"Predictions come from {layer}, with errors of standard deviation {written}."
 
 
 def inspection(values: dict[str, Any]) -> list[Any]:
@@ -218,8 +247,8 @@ def inspection(values: dict[str, Any]) -> list[Any]:
     parts = [*_heading(values), _known_columns(values["columns"])]
     if "predictions" in values:
         own = values["predictions"]
-        parts.append(averaged(own["mixtures"], own["spread"]))
-        if own["target_shape"]:
+        parts.append(predicted_by(own))
+        if own.get("target_shape"):
             parts.append(f"The target is {own['target_shape']}.")
     if values["members"] or "predictions" in values:
         parts.append("Components of the density of the rows:")

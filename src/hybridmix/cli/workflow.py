@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,17 +10,8 @@ from hybridmix.cli.console import Console
 from hybridmix.cli.fitting import Options, Reading, fit_to_itself
 from hybridmix.cli.models import Matching, Model, listed, match
 from hybridmix.cli.tables import InputError, open_table
+from hybridmix.cli.values import split
 from hybridmix.cli.writing import STDOUT
-
-
-def split(texts: Sequence[str] | None) -> tuple[str, ...]:
-    """Join what a repeated option gives; its parts may be separated by commas.
-
-    Quotes keep commas together: ``"width, cm",id`` are two names.
-    """
-    rows = csv.reader(texts or (), skipinitialspace=True)
-    parts = (part.strip() for row in rows for part in row)
-    return tuple(dict.fromkeys(part for part in parts if part))
 
 
 def load_matching(

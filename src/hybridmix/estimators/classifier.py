@@ -8,9 +8,8 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from hybridmix._parallel import workers
 from hybridmix._registered import registered
-from hybridmix.data import Dataset, Schema
+from hybridmix.data import Schema
 from hybridmix.estimators.base import FittedMixture
 from hybridmix.estimators.chosen import (
     USUAL_TRADEOFF,
@@ -26,24 +25,20 @@ from hybridmix.estimators.labelled import (
     check_labels_given,
     class_attributes,
     components_by_class,
-    given_parts,
     read_labelled,
     read_validation,
 )
 from hybridmix.estimators.options import MixtureEstimator, warn_of
+from hybridmix.estimators.trained import trained
 from hybridmix.models.mixture import Mixture
 from hybridmix.objectives import Objective
-from hybridmix.progress import printing
 from hybridmix.solvers import Solver
 from hybridmix.training.classes import Components
-from hybridmix.training.classifier import fit_classifier
-from hybridmix.training.committee import CommitteeOptions, fit_committee
 from hybridmix.training.covariances import covariance_type_of
 from hybridmix.training.discriminative import Discrimination
 from hybridmix.training.families import Structure
 from hybridmix.training.record import Fitted
 from hybridmix.training.run import ClassifierOptions
-from hybridmix.training.trials import Part
 
 
 @registered
@@ -279,31 +274,15 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
         check_labels_given(self, y)
         rows = read_labelled(self, X, y, sample_weight)
         validation = read_validation(self, rows, X_val, y_val, sample_weight_val)
-        options = self._options_for(rows.classes)
-        automatic = automatic_options(self)
-        generator = np.random.default_rng(self._seed())
-        with workers(self.n_jobs) as pool, printing(self.verbose):
-            if automatic:
-                fitted = fit_committee(
-                    CommitteeOptions(options, automatic, self.effort, self.init),
-                    rows.dataset,
-                    self._parts(rows, validation, groups),
-                    rows.table.schema,
-                    generator,
-                    pool,
-                    rows.names,
-                )
-            else:
-                fitted = fit_classifier(
-                    options,
-                    rows.dataset,
-                    validation,
-                    rows.table.schema,
-                    self._start(rows),
-                    generator,
-                    pool,
-                    rows.names,
-                )
+        fitted = trained(
+            self,
+            rows,
+            self._options_for(rows.classes),
+            automatic_options(self),
+            groups,
+            self._start(rows),
+            validation,
+        )
         self._publish(
             {
                 **rows.attributes,
@@ -313,16 +292,6 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
         )
         warn_of(fitted.messages)
         return self
-
-    def _parts(
-        self, rows: LabelledRows, validation: Dataset | None, groups: Any
-    ) -> list[Part] | None:
-        """Return the rows that a choice is made by, as far as the user has given them."""
-        if validation is not None:
-            return [(rows.dataset, validation)]
-        if self.cv is None and groups is None:
-            return None
-        return given_parts(self.cv, groups, rows)
 
     def _start(self, rows: LabelledRows) -> str | Mixture:
         if isinstance(self.init, FittedMixture):

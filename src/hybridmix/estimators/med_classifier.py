@@ -101,8 +101,10 @@ class MEDClassifier(ScoredClassifier, MachineEstimator):
         the complete categorical columns), "poisson" and "multinomial" (counts).
     C : float, default=1.0
         Largest multiplier of a row: the larger, the less a row may lack a margin.
-    margin : float, default=1.0
-        Mean :math:`l` of the margins a priori. Rows that have more do not matter.
+    margin : float or "auto", default="auto"
+        Mean :math:`l` of the margins a priori. Rows that have more do not matter. "auto"
+        is 1 for functions. For densities it is the median of the margins that the
+        training rows have under the prior, but at least 1 and at most 30.
     smoothness : float, default=1.0
         :math:`\tau`, how smooth the loss of a lacking margin is; 0 is the hinge of a
         support vector machine.
@@ -183,6 +185,8 @@ class MEDClassifier(ScoredClassifier, MachineEstimator):
         Bounds of the error on new rows, with their assumptions; for two classes.
     dual_value_, dual_gap_ : float
         Value of the dual, and how far it may be from its maximum.
+    margin_ : float
+        The mean margin.
     machine_ : LinearMachine, KernelMachine, DensityMachine or StackedMachine
         What predicts.
     temperature_, uniform_share_ : float
@@ -218,7 +222,7 @@ class MEDClassifier(ScoredClassifier, MachineEstimator):
     """
 
     _: KW_ONLY
-    margin: float = 1.0
+    margin: float | str = "auto"
     margin_prior: str = "exponential"
     multi_class: str = "joint"
     prior: str = "empirical"
@@ -287,8 +291,12 @@ class MEDClassifier(ScoredClassifier, MachineEstimator):
             if self.calibrate and not trained.interrupted and not self._is_precomputed:
                 seed = check_random_state(self.random_state).randint(2**31 - 1)
                 calibration = calibrated(train, rows, self._n_folds, seed)
+        margin = trained.least
+        if margin is None:
+            margin = 1.0 if self.margin == "auto" else float(self.margin)
         found = {
             **attributes,
+            "margin_": margin,
             "classes_": classes,
             **training_attributes(trained),
             **row_attributes(trained, rows, np.flatnonzero(used), n_rows),
@@ -299,7 +307,7 @@ class MEDClassifier(ScoredClassifier, MachineEstimator):
             found |= machine_attributes(trained)
         if len(classes) == 2:
             has_columns = not self._is_precomputed
-            found["bounds_"] = training_bounds(trained, rows, self.margin, has_columns)
+            found["bounds_"] = training_bounds(trained, rows, margin, has_columns)
         self._publish(found)
         warn_of(training_messages(trained, self.max_iter))
         return self
@@ -312,14 +320,17 @@ class MEDClassifier(ScoredClassifier, MachineEstimator):
 
     def _procedure(self, rows: LabelledRows, attributes: dict[str, Any]) -> Train:
         """Return how rows are trained on."""
+        margin = None if self.margin == "auto" else float(self.margin)
         prior = _MARGIN_PRIORS[self.margin_prior](
-            float(self.C), float(self.smoothness), float(self.margin)
+            float(self.C), float(self.smoothness), 1.0 if margin is None else margin
         )
         if self._has_densities():
             options = self._options(np.zeros((1, 1)), prior)
             schema = attributes.get("schema_")
             conjugate = conjugate_for(self.model, rows.features, schema)
-            return Densities(options, conjugate, self.prior, float(self.prior_strength))
+            return Densities(
+                options, conjugate, self.prior, float(self.prior_strength), margin
+            )
         if sparse.issparse(rows.features) and self.transduction == "gaussian":
             raise ValueError(
                 "transduction='gaussian' needs a dense table: use X.toarray(), or "
@@ -373,7 +384,7 @@ class MEDClassifier(ScoredClassifier, MachineEstimator):
 
     def _check_options(self) -> None:
         super()._check_options()
-        check_number("margin", self.margin, 1e-12, 1e12)
+        check_number("margin", self.margin, 1e-12, 1e12, or_word="auto")
         check_word("margin_prior", self.margin_prior, _MARGIN_PRIORS)
         if self.margin_prior == "gaussian":
             check_number("smoothness", self.smoothness, 1e-12, 1e12)

@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 
 from hybridmix._checks import check_word
-from hybridmix._parallel import workers
 from hybridmix._registered import registered
 from hybridmix.data import Schema
 from hybridmix.estimators.chosen import USUAL_TRADEOFF, is_auto, search_attributes
@@ -20,16 +19,13 @@ from hybridmix.estimators.labelled import (
     check_labels_given,
     class_attributes,
     components_by_class,
-    given_parts,
     read_labelled,
 )
 from hybridmix.estimators.options import MixtureEstimator, warn_of
+from hybridmix.estimators.trained import trained
 from hybridmix.models.mixture import Mixture
 from hybridmix.models.network import Network
-from hybridmix.progress import printing
 from hybridmix.training.classes import Components
-from hybridmix.training.classifier import fit_classifier
-from hybridmix.training.committee import CommitteeOptions, fit_committee
 from hybridmix.training.discriminative import Discrimination
 from hybridmix.training.families import Structure
 from hybridmix.training.network_options import (
@@ -42,7 +38,6 @@ from hybridmix.training.network_options import (
 from hybridmix.training.plan import Automatic
 from hybridmix.training.record import Fitted
 from hybridmix.training.run import ClassifierOptions
-from hybridmix.training.trials import Part
 
 # The likelihood alone has no output layer.
 _OBJECTIVES = ("hybrid", "conditional", "margin")
@@ -225,25 +220,9 @@ class MixtureNetworkClassifier(FittedNetwork, MixtureEstimator):
         self._check_options()
         check_labels_given(self, y)
         rows = read_labelled(self, X, y, sample_weight)
-        options = self._options_for(rows)
-        automatic = self._automatic()
-        schema, names = rows.table.schema, rows.names
-        generator = np.random.default_rng(self._seed())
-        with workers(self.n_jobs) as pool, printing(self.verbose):
-            if automatic:
-                fitted = fit_committee(
-                    CommitteeOptions(options, automatic, self.effort, self.init),
-                    rows.dataset,
-                    self._parts(rows, groups),
-                    schema,
-                    generator,
-                    pool,
-                    names,
-                )
-            else:
-                fitted = fit_classifier(
-                    options, rows.dataset, None, schema, self.init, generator, pool, names
-                )
+        fitted = trained(
+            self, rows, self._options_for(rows), self._automatic(), groups, self.init
+        )
         learned = self._learned_attributes(fitted, rows.classes)
         found = search_attributes(self, fitted, rows)
         weights = rows.dataset.class_weights(len(rows.classes))
@@ -251,12 +230,6 @@ class MixtureNetworkClassifier(FittedNetwork, MixtureEstimator):
         self._publish({**rows.attributes, **learned, **found})
         warn_of(fitted.messages)
         return self
-
-    def _parts(self, rows: LabelledRows, groups: Any) -> list[Part] | None:
-        """Return the folds that a choice is made by, as far as the user has given any."""
-        if self.cv is None and groups is None:
-            return None
-        return given_parts(self.cv, groups, rows)
 
     def _learned_attributes(self, fitted: Fitted, classes: np.ndarray) -> dict[str, Any]:
         """Return what training has learned, as it is published."""

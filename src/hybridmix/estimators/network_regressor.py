@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from scipy.special import ndtri
 from sklearn.utils.validation import check_consistent_length
 
 from hybridmix._checks import check_number, check_word
@@ -36,6 +37,8 @@ from hybridmix.training.record import INTERRUPTED
 _OUTPUTS = ("gaussian", "epsilon")
 # Posteriors sum to one: without any penalty, there would be no single optimum.
 _LEAST_PENALTY, _MOST_PENALTY = 1e-6, 1e12
+# Deviations of the errors in densities are no smaller, in the scale of the target.
+_LEAST_DEVIATION = 1e-9
 
 
 @registered
@@ -55,6 +58,12 @@ class MixtureNetworkRegressor(FittedRegressor, DensityEstimator):
     and then the output layer. There is no joint training of both: a mixture that is to
     explain the targets as well is the joint density of rows and targets, and that is
     `MixtureRegressor`.
+
+    With ``output="gaussian"``, the distribution of a target given a row is Gaussian,
+    :math:`N(\hat y(x), \sigma^2)`, with the same deviation in every row; several targets
+    are independent of each other given the row. `predict_quantiles`, `predict_interval`,
+    `log_predictive_density`, `sample_y` and `sample` are those of this distribution, and
+    do not exist for ``output="epsilon"``.
 
     Parameters
     ----------
@@ -250,21 +259,62 @@ class MixtureNetworkRegressor(FittedRegressor, DensityEstimator):
             Deviations, if they were asked for.
         """
         table = self._encode(X)
-        if return_std and not hasattr(self, "deviations_"):
+        if return_std and not self._has_distribution:
             raise ValueError(
                 "return_std=True needs output='gaussian': the insensitive loss of "
                 f"output={self.output!r} is not that of a distribution."
             )
+        if not return_std:
+            return self._shaped(self._means(table))
+        means, deviations = map(self._shaped, self.table_moments(table))
+        return means, deviations
+
+    def _means(self, table: Table) -> FloatArray:
+        """Return the expected targets (t, n) of encoded rows."""
 
         def read(features: FloatArray) -> FloatArray:
             return self.weights_ @ features + self.bias_[:, None]
 
-        found = embedded_table(self.model_, self.embedding_, table, self._n_threads, read)
-        means = self._shaped(found)
-        if not return_std:
-            return means
+        return embedded_table(self.model_, self.embedding_, table, self._n_threads, read)
+
+    # The distribution of the targets --------------------------------------------------
+
+    @property
+    def _has_distribution(self) -> bool:
+        return self.output == "gaussian"
+
+    def table_moments(self, table: Table) -> tuple[FloatArray, FloatArray]:
+        """Return means and deviations (t, n) of the targets of encoded rows."""
         deviations = np.repeat(self.deviations_[:, None], table.n_rows, axis=1)
-        return means, self._shaped(deviations)
+        return self._means(table), deviations
+
+    def table_quantiles(self, table: Table, levels: FloatArray) -> FloatArray:
+        """Return quantiles (t, q, n) of the targets of encoded rows."""
+        steps = self.deviations_[:, None] * ndtri(levels)
+        return self._means(table)[:, None, :] + steps[:, :, None]
+
+    def _table_log_density(self, table: Table, targets: Table) -> FloatArray:
+        """Return log densities (n,) of the targets of encoded rows, those that are known.
+
+        They are in the units of the targets.
+        """
+        # The errors of a constant target are zero.
+        least = _LEAST_DEVIATION * self.target_schema_.scale
+        deviations = np.maximum(self.deviations_, least)
+        errors = (targets.real - self._means(table).T) / deviations
+        own = -0.5 * (errors**2 + np.log(2.0 * np.pi)) - np.log(deviations)
+        return np.where(np.isnan(own), 0.0, own).sum(axis=1)
+
+    def _table_draws(self, table: Table, n_samples: int, seed: int) -> FloatArray:
+        """Draw targets (t, n_samples, n) of encoded rows."""
+        shape = (self.n_outputs_, n_samples, table.n_rows)
+        noise = np.random.default_rng(seed).standard_normal(shape)
+        return self._means(table)[:, None] + self.deviations_[:, None, None] * noise
+
+    def _of_target(self, target: int) -> dict[str, Any]:
+        names = ("weights_", "bias_", "deviations_")
+        known = [name for name in names if hasattr(self, name)]
+        return {name: getattr(self, name)[[target]] for name in known}
 
     def embed(self, X: Any) -> FloatArray:
         """Return the features of the output layer for each row, (n, F)."""

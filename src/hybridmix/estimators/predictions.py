@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from hybridmix._checks import check_number
 from hybridmix._parallel import workers
 from hybridmix._require import require, require_instance
 from hybridmix._typing import FloatArray
@@ -42,6 +42,14 @@ class MixtureForecaster(FittedRegressor):
         for member in self.predictive_.members:
             layout = member.family.layout()
             require(layout in (None, wanted), "predictive_ has other columns")
+
+    def _of_target(self, target: int) -> dict[str, Any]:
+        places, schema = self._places, self.schema_
+        code = places.codes[target]
+        real = [*range(len(schema.real)), places.real[target]]
+        codes = [*range(len(schema.code_sizes)), *([] if code is None else [code])]
+        members = tuple(own.marginal(real, codes) for own in self.predictive_.members)
+        return {"predictive_": replace(self.predictive_, members=members)}
 
     # Evaluation by chunks -------------------------------------------------------------
 
@@ -88,9 +96,43 @@ class MixtureForecaster(FittedRegressor):
 
         return self._forecasts(table, read)
 
-    def encoded(self, X: Any) -> Table:
-        """Return a table as the model reads it, after the checks of scikit-learn."""
-        return self._encode(X)
+    def _table_log_density(self, table: Table, targets: Table) -> FloatArray:
+        """Return log densities (n,) of the targets of encoded rows, those that are known.
+
+        They are in the units of the targets.
+        """
+        rows = PairedRows(table, targets, self.target_schema_)
+        places = self._places
+        with workers(self._n_threads) as pool:
+            chunked = ChunkedRows(rows, self.predictive_.widest, pool)
+
+            def chunk(number: int) -> FloatArray:
+                return self.predictive_.log_density(rows[chunked.chunks[number]], places)
+
+            return np.concatenate(list(chunked.map(chunk))) - targets.log_volume()
+
+    def _table_draws(self, table: Table, n_samples: int, seed: int) -> FloatArray:
+        """Draw targets (t, n_samples, n) of encoded rows."""
+        rows = PairedRows(table, None, self.target_schema_)
+        places, targets = self._places, self.target_schema_
+        with workers(self._n_threads) as pool:
+            chunked = ChunkedRows(rows, self.predictive_.widest, pool)
+
+            def chunk(number: int) -> FloatArray:
+                here = chunked.chunks[number]
+                # A generator for each chunk makes draws independent of the threads.
+                generator = np.random.default_rng([seed, here.start])
+                draws = self.predictive_.draw(
+                    rows[here],
+                    places,
+                    [_atoms(targets, k) for k in range(len(targets.real))],
+                    n_samples,
+                    generator,
+                )
+                pairs = enumerate(draws)
+                return np.stack([_in_units(own, targets, k, True) for k, own in pairs])
+
+            return np.concatenate(list(chunked.map(chunk)), axis=-1)
 
     # Public -----------------------------------------------------------------------------
 
@@ -115,152 +157,6 @@ class MixtureForecaster(FittedRegressor):
         """
         means, deviations = map(self._shaped, self.table_moments(self._encode(X)))
         return (means, deviations) if return_std else means
-
-    def predict_quantiles(self, X: Any, quantiles: Any = (0.05, 0.5, 0.95)) -> FloatArray:
-        """Return quantiles of the predictive distributions.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n, d)
-            Rows; missing values are marginalised.
-        quantiles : float or array-like of shape (q,), default=(0.05, 0.5, 0.95)
-            Levels between 0 and 1.
-
-        Returns
-        -------
-        y : ndarray of shape (n, q) or (n, t, q)
-            Values that the targets fall below with these probabilities. Several targets
-            have quantiles of their own each. For a single level given as a number, the
-            last axis is left out.
-        """
-        levels = np.asarray(quantiles, dtype=np.float64)
-        if levels.ndim > 1 or levels.size == 0 or not np.all((levels > 0) & (levels < 1)):
-            raise ValueError(
-                f"quantiles={quantiles!r} is not valid: levels must be greater than 0 "
-                "and less than 1."
-            )
-        table = self._encode(X)
-        values = self._shaped(self.table_quantiles(table, np.atleast_1d(levels)))
-        return values[..., 0] if levels.ndim == 0 else values
-
-    def predict_interval(self, X: Any, coverage: float = 0.9) -> FloatArray:
-        """Return central intervals that hold the targets with some probability.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n, d)
-            Rows; missing values are marginalised.
-        coverage : float, default=0.9
-            Probability that a target lies in its interval. As much lies below it as
-            above.
-
-        Returns
-        -------
-        intervals : ndarray of shape (n, 2) or (n, t, 2)
-            Lower and upper ends.
-        """
-        check_number("coverage", coverage, 1e-9, 1.0 - 1e-9)
-        tail = 0.5 * (1.0 - float(coverage))
-        return self.predict_quantiles(X, (tail, 1.0 - tail))
-
-    def log_predictive_density(self, X: Any, y: Any) -> FloatArray:
-        """Return the log density of the targets of each row, given the row.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n, d)
-            Rows; missing values are marginalised.
-        y : array-like of shape (n,) or (n, t)
-            Their targets. Of several, those that are missing are left out.
-
-        Returns
-        -------
-        log_density : ndarray of shape (n,)
-            Natural logarithm, in the units of the targets; of all targets of a row
-            together. NaN for a row that has none. Where a target is a spike
-            (`target_schema_.shapes`), its probability takes the place of a density.
-        """
-        features = self._encode(X)
-        targets = self._encode_targets(y, features.n_rows)
-        rows = PairedRows(features, targets, self.target_schema_)
-        places = self._places
-        with workers(self._n_threads) as pool:
-            chunked = ChunkedRows(rows, self.predictive_.widest, pool)
-
-            def chunk(number: int) -> FloatArray:
-                return self.predictive_.log_density(rows[chunked.chunks[number]], places)
-
-            found = np.concatenate(list(chunked.map(chunk))) - targets.log_volume()
-        found[np.isnan(targets.real).all(axis=1)] = np.nan
-        return found
-
-    def sample_y(
-        self, X: Any, n_samples: int = 1, random_state: Any = None
-    ) -> FloatArray:
-        """Draw targets from the predictive distribution of each row.
-
-        Several targets are drawn together, with what they have in common.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n, d)
-            Rows; missing values are marginalised.
-        n_samples : int, default=1
-            Number of draws for each row.
-        random_state : int, RandomState or None, default=None
-            None uses the estimator's own.
-
-        Returns
-        -------
-        y : ndarray of shape (n, n_samples) or (n, t, n_samples)
-            Draws.
-        """
-        check_number("n_samples", n_samples, 1, whole=True)
-        seed = self._seed(random_state)
-        features = self._encode(X)
-        rows = PairedRows(features, None, self.target_schema_)
-        places, targets = self._places, self.target_schema_
-        with workers(self._n_threads) as pool:
-            chunked = ChunkedRows(rows, self.predictive_.widest, pool)
-
-            def chunk(number: int) -> FloatArray:
-                here = chunked.chunks[number]
-                # A generator for each chunk makes draws independent of the threads.
-                generator = np.random.default_rng([seed, here.start])
-                draws = self.predictive_.draw(
-                    rows[here],
-                    places,
-                    [_atoms(targets, k) for k in range(len(targets.real))],
-                    n_samples,
-                    generator,
-                )
-                pairs = enumerate(draws)
-                return np.stack([_in_units(own, targets, k, True) for k, own in pairs])
-
-            return self._shaped(np.concatenate(list(chunked.map(chunk)), axis=-1))
-
-    def sample(
-        self, n_samples: int = 1, random_state: Any = None
-    ) -> tuple[Any, FloatArray]:
-        """Draw rows and targets.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-            Number of rows.
-        random_state : int, RandomState or None, default=None
-            None uses the estimator's own.
-
-        Returns
-        -------
-        X : ndarray or data frame of shape (n_samples, d)
-            A table like the one of training, drawn from ``model_``.
-        y : ndarray of shape (n_samples,) or (n_samples, t)
-            Targets, drawn given these rows.
-        """
-        seed = self._seed(random_state)
-        X, _ = self._sample_rows(n_samples, seed)
-        return X, self.sample_y(X, 1, seed + 1)[..., 0]
 
 
 def _shape(targets: Schema, k: int) -> ColumnShape:

@@ -62,7 +62,7 @@ class MixtureRegressor(MixtureForecaster, MixtureEstimator):
     target are learned from as well.
 
     By default, candidates (covariances, numbers of components, tradeoffs) compete on
-    held-out rows. Predictive densities of at most five of them are averaged, with shares
+    held-out rows. Predictive densities of at most eight of them are averaged, with shares
     :math:`s_m` by stacking; each is itself the average of several starts.
 
     Parameters
@@ -243,6 +243,13 @@ class MixtureRegressor(MixtureForecaster, MixtureEstimator):
         predictive = pooled([replace(own, share=1.0)], fitted.spread)
         member._publish({**attributes, "predictive_": predictive})
         return member
+
+    def _of_target(self, target: int) -> dict[str, Any]:
+        found = super()._of_target(target)
+        # Members themselves have none.
+        if members := vars(self).get("members_"):
+            found["members_"] = [member.for_target(target) for member in members]
+        return found
 
     def check_consistent(self) -> None:
         """Raise ValueError unless members and spread are those of the predictions."""

@@ -21,7 +21,7 @@ _LOG_2PI = float(np.log(2.0 * np.pi))
 # Bisection of quantiles ends at this part of a standard deviation of the target.
 _N_HALVINGS = 40
 # A Gaussian has nothing to speak of beyond this many of its deviations.
-_TAIL = 9.0
+TAIL = 9.0
 
 
 class Forecast(NamedTuple):
@@ -55,7 +55,7 @@ class Forecast(NamedTuple):
 
     def quantiles(self, level: FloatArray) -> FloatArray:
         """Return the values (n,) below which the levels (n,) lie, by bisection."""
-        reach = _TAIL * self.deviations
+        reach = TAIL * self.deviations
         low, high = (self.means - reach).min(axis=0), (self.means + reach).max(axis=0)
         if len(self.atoms):
             low = np.minimum(low, self.atoms.min())

@@ -13,9 +13,9 @@ from hybridmix.models import Mixture
 from hybridmix.models.calibration import Calibration
 from hybridmix.models.committee import Committee
 from hybridmix.models.readout import MarginalReadout, Readout
-from hybridmix.onnx.densities import component_densities, densities_in_units
+from hybridmix.onnx.densities import densities_in_units, mixture_densities
 from hybridmix.onnx.graph import Graph, Value
-from hybridmix.onnx.networks import class_scores
+from hybridmix.onnx.networks import layer_outputs
 from hybridmix.onnx.tables import TableInputs
 
 
@@ -36,11 +36,11 @@ class Classes(NamedTuple):
 
     def write(self, graph: Graph, table: TableInputs) -> None:
         """Add what the graph computes, and declare its outputs."""
+        # Before the density: networks find densities when they fill cells.
+        votes = None if self.voter is None else _scores(graph, table, self.voter)
         densities = densities_in_units(graph, table, self.mixture)
         log_joint = _log_joint(graph, densities, self.mixture.log_weights, self.offsets)
-        scores = log_joint
-        if self.voter is not None:
-            scores = _scores(graph, table, self.voter)
+        scores = log_joint if votes is None else votes
         best = graph.op("ArgMax", scores, axis=1, keepdims=0)
         labels = _plain(self.classes)
         label = graph.op("Gather", graph.constant(labels), best)
@@ -77,8 +77,11 @@ def _scores(
     if isinstance(voter, Committee):
         return _votes(graph, table, voter)
     if isinstance(voter, Readout):
-        return class_scores(graph, table, voter)
-    densities = component_densities(voter.family, voter.components, graph, table)
+        layer = voter.output
+        return layer_outputs(
+            graph, table, voter.density, voter.embedding, layer.weights, layer.bias
+        )
+    densities = mixture_densities(graph, table, voter)
     return _log_joint(graph, densities, voter.log_weights, voter.offsets)
 
 

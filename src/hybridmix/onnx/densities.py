@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from dataclasses import fields, is_dataclass
 from functools import reduce, singledispatch
 from typing import Any
 
@@ -61,7 +63,7 @@ def _(
 ) -> Value:
     factors = zip(family.families, parameters.factors, strict=True)
     terms = [component_densities(*factor, graph, table) for factor in factors]
-    return _sum(graph, terms)
+    return total(graph, terms)
 
 
 @component_densities.register
@@ -76,7 +78,7 @@ def _(
         graph.op("MatMul", indicators, part.T)
         for indicators, part in zip(table.codes(graph), parts, strict=True)
     ]
-    return _sum(graph, terms)
+    return total(graph, terms)
 
 
 @component_densities.register
@@ -90,7 +92,7 @@ def _(
     squares = graph.op("Mul", rows.values, rows.values)
     features = graph.op("Concat", squares, rows.values, rows.presence(graph), axis=1)
     densities = graph.op("MatMul", features, parameters.masked_natural.T)
-    return _in_units(graph, densities, rows, table.scale)
+    return in_units(graph, densities, rows, table.scale)
 
 
 @component_densities.register
@@ -99,7 +101,7 @@ def _(
 ) -> Value:
     rows = table.real(graph)
     densities = by_holes(graph, FullDensities(parameters), rows)
-    return _in_units(graph, densities, rows, table.scale)
+    return in_units(graph, densities, rows, table.scale)
 
 
 @component_densities.register
@@ -111,21 +113,47 @@ def _(
 ) -> Value:
     rows = table.real(graph)
     densities = by_holes(graph, SubspaceDensities(parameters), rows)
-    return _in_units(graph, densities, rows, table.scale)
+    return in_units(graph, densities, rows, table.scale)
+
+
+def mixture_densities(graph: Graph, table: TableInputs, mixture: Mixture) -> Value:
+    """Return the log densities of the components of a mixture, (n, J).
+
+    What the graph already has of a mixture of the same components is used again.
+    """
+    known = table.known_densities
+    key = content_of(mixture.components)
+    if key not in known:
+        family = mixture.family
+        known[key] = component_densities(family, mixture.components, graph, table)
+    return known[key]
+
+
+def content_of(parameters: Any) -> Hashable:
+    """Return what is the same for parameters that are equal, also after loading."""
+    if isinstance(parameters, np.ndarray):
+        return parameters.shape, parameters.tobytes()
+    if isinstance(parameters, tuple):
+        return tuple(map(content_of, parameters))
+    if is_dataclass(parameters):
+        own = [getattr(parameters, part.name) for part in fields(parameters)]
+        return type(parameters), *map(content_of, own)
+    return parameters if isinstance(parameters, Hashable) else id(parameters)
 
 
 def densities_in_units(graph: Graph, table: TableInputs, mixture: Mixture) -> Value:
     """Return the log densities of components in the units of shaped columns, (n, J)."""
-    densities = component_densities(mixture.family, mixture.components, graph, table)
+    densities = mixture_densities(graph, table, mixture)
     volume = table.log_volume(graph)
     return densities if volume is None else graph.op("Sub", densities, volume)
 
 
-def _sum(graph: Graph, terms: list[Value]) -> Value:
-    return reduce(lambda total, term: graph.op("Add", total, term), terms)
+def total(graph: Graph, terms: list[Value]) -> Value:
+    """Return the sum of values of the same shape."""
+    return reduce(lambda sum_, term: graph.op("Add", sum_, term), terms)
 
 
-def _in_units(graph: Graph, densities: Value, rows: RealRows, scale: FloatArray) -> Value:
+def in_units(graph: Graph, densities: Value, rows: RealRows, scale: FloatArray) -> Value:
     """Take the volume by which scaling shrank the density out again."""
     log_scale = np.log(scale)[:, None]
     log_volume = graph.op("MatMul", rows.presence(graph), log_scale)
@@ -156,6 +184,12 @@ class FullDensities:
         """Return the log densities of any rows, (n, J)."""
         matrix, error = self.system(graph, rows)
         log_determinant, quadratic, _ = eliminated(graph, matrix, error, self.size)
+        return self.log_densities(graph, rows, log_determinant, quadratic)
+
+    def log_densities(
+        self, graph: Graph, rows: RealRows, log_determinant: Value, quadratic: Value
+    ) -> Value:
+        """Return the log densities (n, J) that an elimination leads to."""
         log_2pi = np.full((self.size, 1), LOG_2PI)
         log_volume = graph.op("MatMul", rows.presence(graph), log_2pi)
         log_volume = graph.op("Add", log_volume, log_determinant)
@@ -211,6 +245,12 @@ class SubspaceDensities:
         """Return the log densities of any rows, (n, J)."""
         matrix, error, others = self.system(graph, rows)
         log_determinant, quadratic, _ = eliminated(graph, matrix, error, self.size)
+        return self.log_densities(graph, others, log_determinant, quadratic)
+
+    def log_densities(
+        self, graph: Graph, others: Value, log_determinant: Value, quadratic: Value
+    ) -> Value:
+        """Return the log densities (n, J) that an elimination leads to."""
         total = graph.op("Sub", graph.op("Add", quadratic, others), log_determinant)
         return graph.op("Mul", total, 0.5)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from functools import singledispatch
 from typing import Any, NamedTuple
 
@@ -24,23 +26,43 @@ from hybridmix.onnx.densities import (
     FullDensities,
     SubspaceDensities,
     component_densities,
+    content_of,
+    in_units,
+    total,
 )
 from hybridmix.onnx.graph import Graph, Value
 from hybridmix.onnx.holes import by_holes, eliminated
 from hybridmix.onnx.tables import RealRows, TableInputs
 
 
+class Filling(NamedTuple):
+    """What the components of a mixture say about rows with holes.
+
+    Attributes
+    ----------
+    densities : Value
+        Log densities of what is observed, in the units of the table, (n, J).
+    filled : callable
+        Makes cells (n, D), their holes filled, of posteriors (n, J).
+    """
+
+    densities: Value
+    filled: Callable[[Value], Value]
+
+
 def expected_cells(graph: Graph, table: TableInputs, mixture: Mixture) -> Value:
-    """Return what `hybridmix.models.embedding.expected_cells` does, (n, D)."""
-    densities = component_densities(mixture.family, mixture.components, graph, table)
-    log_joint = graph.op("Add", densities, mixture.log_weights)
-    posterior = graph.op("Softmax", log_joint, axis=1)
-    return _filled(mixture.family, mixture.components, graph, table, posterior)
+    """Return what `hybridmix.models.embedding.expected_cells` does, (n, D).
+
+    The densities that it takes are kept for whatever needs them later.
+    """
+    own = _filling(mixture.family, mixture.components, graph, table)
+    table.known_densities[content_of(mixture.components)] = own.densities
+    log_joint = graph.op("Add", own.densities, mixture.log_weights)
+    return own.filled(graph.op("Softmax", log_joint, axis=1))
 
 
 @singledispatch
-def _filled(family: Any, *_: Any) -> Value:
-    """Return cells (n, D), their holes filled, given the posteriors of components."""
+def _filling(family: Any, *_: Any) -> Filling:
     raise UnsupportedError(
         family,
         "expected values of missing cells in ONNX",
@@ -48,163 +70,192 @@ def _filled(family: Any, *_: Any) -> Value:
     )
 
 
-@_filled.register
+@_filling.register
 def _(
-    family: Product,
-    parameters: ProductParameters,
-    graph: Graph,
-    table: TableInputs,
-    posterior: Value,
-) -> Value:
+    family: Product, parameters: ProductParameters, graph: Graph, table: TableInputs
+) -> Filling:
     factors = zip(family.families, parameters.factors, strict=True)
-    parts = [_filled(*factor, graph, table, posterior) for factor in factors]
-    return graph.op("Concat", *parts, axis=1)
+    parts = [_filling(*factor, graph, table) for factor in factors]
+
+    def filled(posterior: Value) -> Value:
+        return graph.op("Concat", *(own.filled(posterior) for own in parts), axis=1)
+
+    return Filling(total(graph, [own.densities for own in parts]), filled)
 
 
-@_filled.register
+@_filling.register
 def _(
     family: Categorical,
     parameters: CategoricalParameters,
     graph: Graph,
     table: TableInputs,
-    posterior: Value,
-) -> Value:
+) -> Filling:
     probabilities = np.exp(parameters.log_probabilities)
     columns = np.split(probabilities, family.offsets[1:-1], axis=1)
-    parts = []
-    for indicators, column in zip(table.codes(graph), columns, strict=True):
-        has_any = graph.op("ReduceMax", indicators, axes=[1], keepdims=1)
-        means = graph.op("MatMul", posterior, column)
-        is_missing = graph.op("Equal", has_any, 0.0)
-        parts.append(graph.op("Where", is_missing, means, indicators))
-    return graph.op("Concat", *parts, axis=1)
+
+    def filled(posterior: Value) -> Value:
+        parts = []
+        for indicators, column in zip(table.codes(graph), columns, strict=True):
+            has_any = graph.op("ReduceMax", indicators, axes=[1], keepdims=1)
+            means = graph.op("MatMul", posterior, column)
+            is_missing = graph.op("Equal", has_any, 0.0)
+            parts.append(graph.op("Where", is_missing, means, indicators))
+        return graph.op("Concat", *parts, axis=1)
+
+    return Filling(component_densities(family, parameters, graph, table), filled)
 
 
-@_filled.register
+@_filling.register
 def _(
-    _family: DiagonalGaussian,
+    family: DiagonalGaussian,
     parameters: DiagonalParameters,
     graph: Graph,
     table: TableInputs,
-    posterior: Value,
-) -> Value:
+) -> Filling:
     rows = table.real(graph)
-    means = graph.op("MatMul", posterior, parameters.means)
-    return graph.op("Where", rows.observed, rows.values, means)
+
+    def filled(posterior: Value) -> Value:
+        means = graph.op("MatMul", posterior, parameters.means)
+        return graph.op("Where", rows.observed, rows.values, means)
+
+    return Filling(component_densities(family, parameters, graph, table), filled)
 
 
-@_filled.register
+@_filling.register
 def _(
-    _family: FullGaussian,
-    parameters: FullParameters,
-    graph: Graph,
-    table: TableInputs,
-    posterior: Value,
-) -> Value:
-    rows = _WeightedRows(*table.real(graph), posterior)
-    return by_holes(graph, _FullFills(parameters), rows)
+    _family: FullGaussian, parameters: FullParameters, graph: Graph, table: TableInputs
+) -> Filling:
+    rows = table.real(graph)
+    own = _FullFills(parameters)
+    densities, expected = _evaluated(graph, table, rows, own)
+
+    def filled(posterior: Value) -> Value:
+        means = _weighted(graph, posterior, expected)
+        return graph.op("Where", rows.observed, rows.values, means)
+
+    return Filling(densities, filled)
 
 
-@_filled.register
+@_filling.register
 def _(
     _family: SubspaceGaussian,
     parameters: SubspaceParameters,
     graph: Graph,
     table: TableInputs,
-    posterior: Value,
-) -> Value:
-    rows = _WeightedRows(*table.real(graph), posterior)
-    return by_holes(graph, _SubspaceFills(parameters), rows)
+) -> Filling:
+    rows = table.real(graph)
+    own = _SubspaceFills(parameters)
+    densities, expected = _evaluated(graph, table, rows, own)
+
+    def filled(posterior: Value) -> Value:
+        subspace = parameters.subspace
+        scores = _weighted(graph, posterior, expected)
+        along = graph.op("MatMul", scores, subspace.loading.T)
+        means = graph.op("Add", along, subspace.centre)
+        return graph.op("Where", rows.observed, rows.values, means)
+
+    return Filling(densities, filled)
 
 
-class _WeightedRows(NamedTuple):
-    """Real columns as `RealRows` has them, and posteriors (n, J) of components."""
-
-    values: Value
-    observed: Value
-    posterior: Value
-
-    @property
-    def real(self) -> RealRows:
-        return RealRows(self.values, self.observed)
-
-    def take(self, graph: Graph, index: Value) -> _WeightedRows:
-        """Return the rows of these numbers."""
-        parts = (graph.op("Gather", part, index, axis=0) for part in self)
-        return _WeightedRows(*parts)
-
-    def presence(self, graph: Graph) -> Value:
-        """Return the mask as numbers."""
-        return self.real.presence(graph)
-
-    def mean(self, graph: Graph, by_component: Value) -> Value:
-        """Return weighted means (n, d) of what components expect, (J, d, n)."""
-        weights = graph.op("Transpose", self.posterior, perm=[1, 0])
-        weights = graph.op("Unsqueeze", weights, [1])
-        terms = graph.op("Mul", by_component, weights)
-        return graph.op(
-            "Transpose", graph.op("ReduceSum", terms, [0], keepdims=0), perm=[1, 0]
-        )
-
-    def filled(self, graph: Graph, means: Value) -> Value:
-        """Return the values, with means (n, d) where they are missing."""
-        return graph.op("Where", self.observed, self.values, means)
+def _weighted(graph: Graph, posterior: Value, expected: Value) -> Value:
+    """Return means (n, e) of what components expect, (n, J, e)."""
+    means = graph.op("MatMul", graph.op("Unsqueeze", posterior, [1]), expected)
+    return graph.op("Squeeze", means, [1])
 
 
-class _FullFills:
-    r"""Rows filled by Gaussians with any covariance.
+def _evaluated(
+    graph: Graph, table: TableInputs, rows: RealRows, sought: _Fills
+) -> tuple[Value, Value]:
+    """Return log densities (n, J) and what components expect (n, J, e).
 
-    .. math:: \sum_j r_j \big[ \mu_j + \Sigma_{j, \cdot o} \Sigma_{j, oo}^{-1}
-              (x_o - \mu_{j, o}) \big]
+    One elimination gives both. Rows without holes have zeros for the latter.
+    """
+    n_components = sought.n_components
+    both = by_holes(graph, sought, rows)
+    densities = graph.op("Slice", both, [0], [n_components], [1])
+    expected = graph.op("Slice", both, [n_components], [sought.width], [1])
+    expected = graph.op("Reshape", expected, [0, n_components, sought.n_expected])
+    return in_units(graph, densities, rows, table.scale), expected
+
+
+class _Fills(ABC):
+    """Densities of rows, and what components expect of those with holes.
+
+    Attributes
+    ----------
+    n_components, n_expected : int
+        J, and how many numbers e each of them expects.
+    densities : FullDensities or SubspaceDensities
+        The densities.
+    """
+
+    def __init__(
+        self, densities: FullDensities | SubspaceDensities, n_expected: int
+    ) -> None:
+        self.densities = densities
+        self.n_components, self.n_expected = densities.width, n_expected
+        self.width = self.n_components * (1 + n_expected)
+        self.matrix_size = 2 * densities.matrix_size
+
+    def complete(self, graph: Graph, rows: RealRows) -> Value:
+        densities = self.densities.complete(graph, rows)
+        n_rows = graph.op("Slice", graph.op("Shape", densities), [0], [1])
+        shape = graph.op("Concat", n_rows, [self.width - self.n_components], axis=0)
+        return graph.op("Concat", densities, graph.op("Expand", 0.0, shape), axis=1)
+
+    @abstractmethod
+    def holed(self, graph: Graph, rows: RealRows) -> Value:
+        """Return both for any rows, next to each other."""
+
+    def _joined(self, graph: Graph, densities: Value, expected: Value) -> Value:
+        """Put densities (n, J) next to what components expect, (J, e, n)."""
+        by_row = graph.op("Transpose", expected, perm=[2, 0, 1])
+        flat = graph.op("Reshape", by_row, [0, self.width - self.n_components])
+        return graph.op("Concat", densities, flat, axis=1)
+
+
+class _FullFills(_Fills):
+    r"""Rows expected by Gaussians with any covariance.
+
+    .. math:: \mu_j + \Sigma_{j, \cdot o} \Sigma_{j, oo}^{-1} (x_o - \mu_{j, o})
     """
 
     def __init__(self, parameters: FullParameters) -> None:
-        self._parameters = parameters
-        self._densities = FullDensities(parameters)
-        self.width = parameters.means.shape[1]
-        self.matrix_size = 2 * self._densities.matrix_size
+        self._parameters, self._own = parameters, FullDensities(parameters)
+        super().__init__(self._own, self._own.size)
 
-    def complete(self, _graph: Graph, rows: _WeightedRows) -> Value:
-        return rows.values
-
-    def holed(self, graph: Graph, rows: _WeightedRows) -> Value:
+    def holed(self, graph: Graph, rows: RealRows) -> Value:
         means, covariances = self._parameters.means, self._parameters.covariances
-        matrix, error = self._densities.system(graph, rows.real)
+        matrix, error = self._own.system(graph, rows)
         observed = graph.op("Transpose", rows.observed, perm=[1, 0])
         cross = graph.op("Where", observed, covariances[..., None], 0.0)
-        _, _, rest = eliminated(
+        *found, rest = eliminated(
             graph,
             graph.op("Concat", matrix, cross, axis=1),
             graph.op("Concat", error, graph.op("Mul", error, 0.0), axis=1),
-            self.width,
+            self._own.size,
         )
-        expected = graph.op("Sub", means[:, :, None], rest)
-        return rows.filled(graph, rows.mean(graph, expected))
+        densities = self._own.log_densities(graph, rows, *found)
+        return self._joined(graph, densities, graph.op("Sub", means[:, :, None], rest))
 
 
-class _SubspaceFills:
-    """Rows filled by the expected latent variables of `LatentRegression`."""
+class _SubspaceFills(_Fills):
+    """Latent variables expected by the components of a subspace: `LatentRegression`."""
 
     def __init__(self, parameters: SubspaceParameters) -> None:
-        self._parameters = parameters
-        self._densities = SubspaceDensities(parameters)
-        self.width = len(parameters.subspace.centre)
-        self.matrix_size = 2 * self._densities.matrix_size
+        self._parameters, self._own = parameters, SubspaceDensities(parameters)
+        super().__init__(self._own, self._own.size)
 
-    def complete(self, _graph: Graph, rows: _WeightedRows) -> Value:
-        return rows.values
-
-    def holed(self, graph: Graph, rows: _WeightedRows) -> Value:
-        latent, subspace = self._parameters.latent, self._parameters.subspace
-        matrix, error, _ = self._densities.system(graph, rows.real)
+    def holed(self, graph: Graph, rows: RealRows) -> Value:
+        means = self._parameters.latent.means
+        matrix, error, others = self._own.system(graph, rows)
         zeros = graph.op("Mul", matrix, 0.0)
-        identity = graph.op("Add", zeros, np.eye(self._densities.size)[..., None])
-        _, _, rest = eliminated(
+        identity = graph.op("Add", zeros, np.eye(self._own.size)[..., None])
+        *found, rest = eliminated(
             graph,
             graph.op("Concat", matrix, identity, axis=1),
             graph.op("Concat", error, graph.op("Mul", error, 0.0), axis=1),
-            self._densities.size,
+            self._own.size,
         )
-        scores = rows.mean(graph, graph.op("Sub", latent.means[:, :, None], rest))
-        along = graph.op("MatMul", scores, subspace.loading.T)
-        return rows.filled(graph, graph.op("Add", along, subspace.centre))
+        densities = self._own.log_densities(graph, others, *found)
+        return self._joined(graph, densities, graph.op("Sub", means[:, :, None], rest))

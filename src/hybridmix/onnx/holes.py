@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol, Self, TypeVar
+from typing import Protocol
 
 import numpy as np
 
 from hybridmix.onnx.graph import Graph, Value
+from hybridmix.onnx.tables import RealRows
 
 # The matrices of a block of rows with holes have about this many numbers: they stay in
 # the cache of a processor, and memory does not grow with the rows.
@@ -14,22 +15,7 @@ _BLOCK = 1 << 18
 _TO_THE_END = np.iinfo(np.int64).max
 
 
-class HoledRows(Protocol):
-    """Rows of a graph, some of which have holes."""
-
-    def take(self, graph: Graph, index: Value) -> Self:
-        """Return the rows of these numbers."""
-        ...
-
-    def presence(self, graph: Graph) -> Value:
-        """Return what is observed, as numbers."""
-        ...
-
-
-R = TypeVar("R", bound=HoledRows, contravariant=True)
-
-
-class ByHoles(Protocol[R]):
+class ByHoles(Protocol):
     """What needs matrices for every row with holes.
 
     Attributes
@@ -43,16 +29,16 @@ class ByHoles(Protocol[R]):
     width: int
     matrix_size: int
 
-    def complete(self, graph: Graph, rows: R) -> Value:
+    def complete(self, graph: Graph, rows: RealRows) -> Value:
         """Return the numbers (n, w) of complete rows."""
         ...
 
-    def holed(self, graph: Graph, rows: R) -> Value:
+    def holed(self, graph: Graph, rows: RealRows) -> Value:
         """Return the numbers (n, w) of any rows."""
         ...
 
 
-def by_holes(graph: Graph, sought: ByHoles[R], rows: R) -> Value:
+def by_holes(graph: Graph, sought: ByHoles, rows: RealRows) -> Value:
     """Treat rows with holes apart, so that complete rows do not pay for them."""
     complete = sought.complete(graph, rows)
     everywhere = graph.op("ReduceMin", rows.presence(graph), axes=[1], keepdims=0)
@@ -77,7 +63,7 @@ def by_holes(graph: Graph, sought: ByHoles[R], rows: R) -> Value:
     )
 
 
-def _by_blocks(graph: Graph, sought: ByHoles[R], rows: R, index: Value) -> Value:
+def _by_blocks(graph: Graph, sought: ByHoles, rows: RealRows, index: Value) -> Value:
     """Evaluate the rows of these numbers, (k, w), block by block to bound the memory."""
     largest = max(1, _BLOCK // sought.matrix_size)
     n_rows = graph.op("Size", index)

@@ -1,10 +1,11 @@
-"""Means and deviations of real targets as outputs of a graph."""
+"""Means, deviations and quantiles of real targets as outputs of a graph."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import ndtri
 
 from hybridmix._typing import FloatArray
 from hybridmix.data import Schema
@@ -12,43 +13,52 @@ from hybridmix.data.shapes import LARGEST, ColumnShape, gaussian_quadrature
 from hybridmix.data.targets import TargetPlaces
 from hybridmix.models import Mixture
 from hybridmix.models.conditional import FLATTEST
+from hybridmix.models.embedding import Embedding
 from hybridmix.models.predictive import Predictive
 from hybridmix.onnx.densities import component_densities, densities_in_units
 from hybridmix.onnx.graph import Graph, Value
+from hybridmix.onnx.networks import layer_outputs
+from hybridmix.onnx.quantiles import Pool, quantiles
 from hybridmix.onnx.shapes import inverted
 from hybridmix.onnx.tables import TableInputs
 
+# Names of outputs.
+MEAN, DEVIATION, QUANTILES, LOG_DENSITY = "mean", "deviation", "quantiles", "log_density"
+
 
 class Targets(NamedTuple):
-    """What a fitted regressor knows: rows, and mixtures of rows and targets."""
+    """What a fitted regressor knows: rows, and mixtures of rows and targets.
+
+    The graph has quantiles of the targets if there are levels, (q,).
+    """
 
     schema: Schema
     mixture: Mixture
     target_schema: Schema
     predictive: Predictive
+    levels: FloatArray
 
     @property
     def outputs(self) -> tuple[str, ...]:
         """Names of the outputs."""
-        return "mean", "deviation", "log_density"
+        return MEAN, DEVIATION, *quantile_names(self.levels), LOG_DENSITY
 
     def write(self, graph: Graph, table: TableInputs) -> None:
         """Add what the graph computes, and declare its outputs."""
-        number, n_targets = table.number, self.target_schema.n_columns
         reach = _reach(graph, table)
-        targets = [self._moments(graph, table, reach, k) for k in range(n_targets)]
-        for name, parts in zip(self.outputs[:2], zip(*targets, strict=True), strict=True):
-            values = graph.op("Concat", *parts, axis=1)
-            graph.output(graph.cast(values, number), number, name, ["n", n_targets])
-        densities = densities_in_units(graph, table, self.mixture)
-        log_joint = graph.op("Add", densities, self.mixture.log_weights)
-        log_density = graph.op("ReduceLogSumExp", log_joint, axes=[1], keepdims=0)
-        graph.output(graph.cast(log_density, number), number, self.outputs[2], ["n"])
+        n_targets = self.target_schema.n_columns
+        parts = [self._target(graph, table, reach, k) for k in range(n_targets)]
+        for name, values in zip(self.outputs, zip(*parts, strict=True), strict=False):
+            declare_targets(graph, table, name, graph.op("Concat", *values, axis=1))
+        declare_density(graph, table, self.mixture)
 
-    def _moments(
+    def _target(
         self, graph: Graph, table: TableInputs, reach: Value, k: int
-    ) -> tuple[Value, Value]:
-        """Return the mean and the deviation (n, 1) of a target, in its units."""
+    ) -> tuple[Value, ...]:
+        """Return the mean and the deviation (n, 1) of a target, in its units.
+
+        After them come its quantiles (n, 1, q), if there are levels.
+        """
         targets, places = self.target_schema, self._places
         shape = targets.shaping.shapes.get(k, ColumnShape())
         scale = targets.scale[k]
@@ -63,18 +73,24 @@ class Targets(NamedTuple):
         weights = graph.op("Mul", weights, np.repeat(self.predictive.shares, sizes))
         means = graph.op("Add", graph.op("Mul", means, scale), targets.centre[k])
         deviations = graph.op("Mul", deviations, self.predictive.spread * scale)
+        masses, code = None, places.codes[k]
+        if code is not None:
+            # Within a component, whether the target is a spike does not depend on the
+            # row.
+            shares = np.concatenate(
+                [_code_probabilities(member, code) for member in self.predictive.members]
+            )
+            masses = graph.op("MatMul", weights, shares[:, 1:])
+            weights = graph.op("Mul", weights, shares[:, 0])
+        found: list[Value] = []
+        if self.levels.size:
+            own = Pool(weights, means, deviations, masses)
+            found = [
+                graph.op("Unsqueeze", quantiles(graph, own, shape, self.levels), [1])
+            ]
         if shape.transform is not None:
             means, deviations = _unmapped(graph, shape, means, deviations)
-        code = places.codes[k]
-        if code is None:
-            return _pooled(graph, weights, means, deviations, shape)
-        # Within a component, whether the target is a spike does not depend on the row.
-        shares = np.concatenate(
-            [_code_probabilities(member, code) for member in self.predictive.members]
-        )
-        masses = graph.op("MatMul", weights, shares[:, 1:])
-        weights = graph.op("Mul", weights, shares[:, 0])
-        return _pooled(graph, weights, means, deviations, shape, masses)
+        return *_pooled(graph, weights, means, deviations, shape, masses), *found
 
     @property
     def _places(self) -> TargetPlaces:
@@ -84,6 +100,63 @@ class Targets(NamedTuple):
         """Return the marginal of rows and one target, without its spikes."""
         real, codes = range(len(self.schema.real)), range(len(self.schema.code_sizes))
         return member.marginal([*real, place], list(codes))
+
+
+class LayerTargets(NamedTuple):
+    """What a fitted network regressor knows: a mixture of rows, and an output layer.
+
+    The deviations of the errors are None for a layer that has none.
+    """
+
+    schema: Schema
+    mixture: Mixture
+    embedding: Embedding
+    weights: FloatArray
+    bias: FloatArray
+    deviations: FloatArray | None
+    levels: FloatArray
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the outputs."""
+        deviation = () if self.deviations is None else (DEVIATION,)
+        return MEAN, *deviation, *quantile_names(self.levels), LOG_DENSITY
+
+    def write(self, graph: Graph, table: TableInputs) -> None:
+        """Add what the graph computes, and declare its outputs."""
+        means = layer_outputs(
+            graph, table, self.mixture, self.embedding, self.weights, self.bias
+        )
+        declare_targets(graph, table, MEAN, means)
+        if self.deviations is not None:
+            shape = graph.op("Shape", means)
+            constant = graph.op("Expand", self.deviations[None], shape)
+            declare_targets(graph, table, DEVIATION, constant)
+            for name in quantile_names(self.levels):
+                steps = self.deviations[:, None] * ndtri(self.levels)
+                values = graph.op("Add", graph.op("Unsqueeze", means, [2]), steps)
+                declare_targets(graph, table, name, values)
+        declare_density(graph, table, self.mixture)
+
+
+def quantile_names(levels: FloatArray) -> tuple[str, ...]:
+    """Return the names of outputs for quantiles: one, if there are levels."""
+    return (QUANTILES,) if levels.size else ()
+
+
+def declare_targets(graph: Graph, table: TableInputs, name: str, values: Value) -> None:
+    """Declare what is known of targets, (n, t) or (n, t, q), as an output."""
+    shape = ["n", "targets", "levels"][: 3 if name == QUANTILES else 2]
+    graph.output(graph.cast(values, table.number), table.number, name, shape)
+
+
+def declare_density(graph: Graph, table: TableInputs, mixture: Mixture) -> None:
+    """Declare the log density of rows, without their targets, as an output."""
+    densities = densities_in_units(graph, table, mixture)
+    log_joint = graph.op("Add", densities, mixture.log_weights)
+    log_density = graph.op("ReduceLogSumExp", log_joint, axes=[1], keepdims=0)
+    number = table.number
+    graph.output(graph.cast(log_density, number), number, LOG_DENSITY, ["n"])
 
 
 def _code_probabilities(member: Mixture, code: int) -> FloatArray:

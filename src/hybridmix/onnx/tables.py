@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,6 +56,8 @@ class TableInputs:
         The columns in use, if each is an input of its own.
     target : Value or None
         A value (n, 1) of a target, which stands after the real columns; see `paired`.
+    known_densities : dict of content to Value
+        Log densities of components that the graph already has, by their parameters.
     """
 
     schema: Schema
@@ -63,6 +65,7 @@ class TableInputs:
     whole: Value | None
     single: dict[int, Value]
     target: Value | None = None
+    known_densities: dict[Hashable, Value] = field(default_factory=dict)
 
     @classmethod
     def declare(
@@ -105,7 +108,7 @@ class TableInputs:
 
         whole = None if self.whole is None else repeated(self.whole)
         single = {j: repeated(column) for j, column in self.single.items()}
-        return replace(self, whole=whole, single=single, target=stacked(targets))
+        return TableInputs(self.schema, self.number, whole, single, stacked(targets))
 
     def columns(self, graph: Graph, columns: Sequence[int]) -> Value:
         """Return some of the columns, (n, k)."""

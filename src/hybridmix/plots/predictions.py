@@ -22,8 +22,8 @@ def check_has_distribution(estimator: Any) -> None:
     """Refuse models that do not say how a target is distributed."""
     if not hasattr(estimator, "predict_quantiles"):
         raise TypeError(
-            f"A {type(estimator).__name__} has no predictive distribution to draw: use a "
-            "MixtureRegressor."
+            f"This {type(estimator).__name__} has no predictive distribution to draw: "
+            "use a MixtureRegressor, or a MixtureNetworkRegressor of output='gaussian'."
         )
 
 
@@ -83,7 +83,7 @@ class PredictionIntervalsDisplay:
 
         Parameters
         ----------
-        estimator : MixtureRegressor
+        estimator : MixtureRegressor or MixtureNetworkRegressor
             Fitted.
         X, y : table and targets
             Held-out rows; those without a target are left out.
@@ -191,7 +191,7 @@ class QuantileCalibrationDisplay:
 
         Parameters
         ----------
-        estimator : MixtureRegressor
+        estimator : MixtureRegressor or MixtureNetworkRegressor
             Fitted.
         X, y : table and targets
             Held-out rows; those without a target are left out.
@@ -292,7 +292,7 @@ class DependenceDisplay:
 
         Parameters
         ----------
-        estimator : MixtureRegressor
+        estimator : MixtureRegressor or MixtureNetworkRegressor
             Fitted.
         X : table
             Rows; the picture covers the middle 98 % of what the column has in them.

@@ -82,9 +82,9 @@ def report(
         A fitted model of hybridmix, or a search among them.
     X : array-like or data frame of shape (n, d)
         Rows to judge the model by: new ones, or those of training.
-    y : array-like of shape (n,), default=None
+    y : array-like of shape (n,) or (n, t), default=None
         Labels or targets, for classifiers and regressors; they may be missing. Without
-        them there are no scores.
+        them there are no scores. Each of several targets has a section of its own.
     title : str or None, default=None
         Title of the page; None for the name of the model.
     cv : int, default=5
@@ -132,16 +132,17 @@ def report(
 def _sections(subject: Subject) -> list[tuple[str, str, str]]:
     """Return anchors, titles and contents of the sections."""
     from hybridmix.reporting.findings import found_out
-    from hybridmix.reporting.sections import SECTIONS
+    from hybridmix.reporting.sections import sections_of
 
     findings = found_out(subject)
     written = []
-    for place, section in enumerate(SECTIONS):
-        announce("report", place, len(SECTIONS), section.title)
+    sections = sections_of(findings)
+    for place, section in enumerate(sections):
+        announce("report", place, len(sections), section.title)
         content = section.content(findings)
         if content is not None:
             written.append((section.anchor, section.title, content))
-    announce("report", len(SECTIONS), len(SECTIONS))
+    announce("report", len(sections), len(sections))
     return written
 
 

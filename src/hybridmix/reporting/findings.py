@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -50,6 +51,30 @@ class Findings:
         found = [trial for trial in (self.fitted, self.retrained) if trial is not None]
         is_doubtful = self.subject.provenance.origin == Origin.UNKNOWN
         return found[::-1] if is_doubtful else found
+
+    @cached_property
+    def parts(self) -> list[Findings]:
+        """The same about each of several targets; of one target, all of it."""
+        n_targets = self.subject.n_targets
+        if n_targets == 1:
+            return [self]
+        return [self._for_target(target) for target in range(n_targets)]
+
+    def _for_target(self, target: int) -> Findings:
+        subject = self.subject.for_target(target)
+        task = subject.task
+        obstacle = task.obstacle(subject)
+        if obstacle is not None:
+            return Findings(subject, None, None, obstacle)
+
+        def part(trial: Trial | None) -> Trial | None:
+            own = None if trial is None else trial.for_target(task, target)
+            return None if own is None or len(own.rows) < FEWEST_ROWS else own
+
+        fitted, retrained = part(self.fitted), part(self.retrained)
+        if fitted is None and retrained is None:
+            obstacle = self.obstacle or "Too few of the scored rows have this target."
+        return Findings(subject, fitted, retrained, obstacle, self.remark)
 
     @property
     def trial(self) -> Trial:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -66,7 +66,7 @@ class Subject:
             raise UnsupportedError(
                 mixture,
                 "a predictive distribution, which a report needs",
-                "Use a MixtureRegressor.",
+                "Use a MixtureRegressor, or output='gaussian'.",
             )
         check_is_fitted(mixture, "model_")
         columns = mixture._read(X)
@@ -142,6 +142,24 @@ class Subject:
         return self.task.target == "numbers"
 
     @cached_property
+    def target_names(self) -> tuple[str, ...]:
+        """Names of the targets of a regressor; by their positions if they have none."""
+        schema = self.model.target_schema_
+        unnamed = tuple(f"target {k}" for k in range(schema.n_columns))
+        return schema.names or (unnamed if len(unnamed) > 1 else ("target",))
+
+    @property
+    def n_targets(self) -> int:
+        """Number of targets; classes are one."""
+        return len(self.target_names) if self.has_numbers else 1
+
+    def for_target(self, target: int) -> Subject:
+        """Return the same about one of several targets of a regressor."""
+        model = self.model.for_target(target)
+        y = None if self.y is None else self.y[:, target]
+        return replace(self, given=model, model=model, y=y, truth=self.truth[:, target])
+
+    @cached_property
     def class_names(self) -> tuple[str, ...]:
         """Names of the classes; of the whole, if the model knows no classes."""
         return tuple(map(str, getattr(self.model, "classes_", np.array(["all rows"]))))
@@ -160,7 +178,7 @@ class Subject:
         """Name the label of a row, or write its target."""
         truth = self.truth[row]
         if not self.has_classes:
-            return number(truth)
+            return ", ".join(map(number, np.atleast_1d(truth)))
         return NONE if truth == UNLABELLED else self.class_names[truth]
 
     # Training ---------------------------------------------------------------------

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 from hybridmix.data.fingerprint import Origin
+from hybridmix.estimators.fitted_network import FittedNetwork
+from hybridmix.estimators.network_regressor import MixtureNetworkRegressor
 from hybridmix.reporting.findings import Findings
 from hybridmix.reporting.markup import NONE, count, fixed, number, with_deviation
 from hybridmix.tasks.base import Metric
@@ -65,6 +68,13 @@ def scored_rows(findings: Findings) -> str:
     if findings.subject.provenance.origin == Origin.UNKNOWN:
         return f"{n_rows} rows that the model as fitted may have seen in training"
     return f"{n_rows} rows that the model as fitted has not seen"
+
+
+def hides(model: Any) -> str:
+    """Say what a model does about cells that it does not see."""
+    if isinstance(model, FittedNetwork | MixtureNetworkRegressor):
+        return "predicts from the expected features of a row"
+    return "integrates out what it does not see, exactly"
 
 
 def drawn_from(trial: Trial, n_most: int) -> str:

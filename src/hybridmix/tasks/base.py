@@ -66,9 +66,9 @@ class Cases(Protocol):
         The fitted mixture itself.
     table : Table
         The rows, encoded by the model.
-    y : ndarray of shape (n,) or None
+    y : ndarray of shape (n,) or (n, t), or None
         Labels or targets, as models are trained on them.
-    truth : ndarray of shape (n,)
+    truth : ndarray of shape (n,) or (n, t)
         The same as the task reads them; see `Task.read`.
     n_folds : int
         Folds to make, if there are enough rows.
@@ -151,16 +151,16 @@ class Task(ABC):
         ----------
         model : FittedMixture
             A fitted model of the task.
-        y : array-like of shape (n_rows,) or None
+        y : array-like of shape (n_rows,) or (n_rows, t), or None
             Targets as they were given.
         n_rows : int
             How many there should be.
 
         Returns
         -------
-        y : ndarray of shape (n_rows,) or None
+        y : ndarray of shape (n_rows,) or (n_rows, t), or None
             Targets to train models on; None if there are none.
-        truth : ndarray of shape (n_rows,)
+        truth : ndarray of shape (n_rows,) or (n_rows, t)
             What predictions are compared with: numbers of classes (-1 for none), real
             targets (NaN for none), or zeros for a task without targets.
         """

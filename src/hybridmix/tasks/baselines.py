@@ -161,6 +161,31 @@ class ConformalRegressor(RegressorMixin, BaseEstimator):
         return self.predict(X)[:, None] + self.errors_[ranks]
 
 
+class SeveralRegressors:
+    """A regressor for each of several targets, fitted to the rows that have it.
+
+    Parameters
+    ----------
+    make : callable
+        Returns an unfitted regressor of one target.
+    """
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._fitted: list[Any] = []
+
+    def fit(self, X: FloatArray, y: FloatArray) -> SeveralRegressors:
+        """Fit the regressors to targets (n, t), NaN where missing."""
+        for own in y.T:
+            known = ~np.isnan(own)
+            self._fitted.append(self._make().fit(X[known], own[known]))
+        return self
+
+    def for_target(self, target: int) -> Any:
+        """Return the regressor of a target."""
+        return self._fitted[target]
+
+
 def _with_filled(schema: Schema, columns: list[int], model: Any) -> Any:
     """Return a model that gets complete rows of scaled numbers and one-hot categories."""
     from sklearn.compose import make_column_transformer

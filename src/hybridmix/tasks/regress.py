@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_consistent_length
 
 from hybridmix._estimates import Estimate
-from hybridmix._typing import FloatArray, IntArray
+from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.targets import read_targets
 from hybridmix.metrics import COVERAGE, LEVELS, as_forecasts, regression_scores
 from hybridmix.tasks.base import FEWEST_ROWS, Cases, Entrant, Metric, Task
 
 
 class Regress(Task):
-    """Predict the targets of rows, with intervals and densities."""
+    """Predict the targets of rows, with intervals and densities.
+
+    Several targets are predicted together, by models that are trained once, and scored
+    one by one: `hybridmix.tasks.trials.Trial.for_target`.
+    """
 
     target = "numbers"
     row = "row with a target", "rows with a target"
@@ -72,19 +77,33 @@ class Regress(Task):
     def read(
         self, model: Any, y: Any, n_rows: int
     ) -> tuple[FloatArray | None, FloatArray]:
-        """Return the targets, NaN where missing; of several, no truth is known."""
+        """Return the targets (n,), or (n, t) if there are several; NaN where missing."""
+        n_targets = model.n_outputs_
         if y is None:
-            return None, np.full(n_rows, np.nan)
+            shape = (n_rows,) if n_targets == 1 else (n_rows, n_targets)
+            return None, np.full(shape, np.nan)
         columns, _ = read_targets(y)
         check_consistent_length(np.empty(n_rows), np.empty(columns.n_rows))
-        targets = columns.real(list(range(columns.n_columns)))
-        if columns.n_columns > 1:
-            return targets, np.full(n_rows, np.nan)
-        return targets[:, 0], targets[:, 0]
+        if columns.n_columns != n_targets:
+            raise ValueError(
+                f"y has {columns.n_columns} target(s), but the model predicts "
+                f"{n_targets}."
+            )
+        targets = columns.real(list(range(n_targets)))
+        if n_targets == 1:
+            targets = targets[:, 0]
+        return targets, targets
 
     def groups(self, cases: Cases) -> IntArray:
-        """Return one group of all rows with a target."""
-        return np.where(np.isnan(cases.truth), -1, 0)
+        """Return one group of all rows with a target.
+
+        Of several targets, the group is the rarest one that a row has, so that every
+        fold has its share of each.
+        """
+        known = _known(cases.truth)
+        order = np.argsort(known.sum(axis=0), kind="stable")
+        first = known[:, order].argmax(axis=1)
+        return np.where(known.any(axis=1), order[first], -1)
 
     def obstacle(self, cases: Cases) -> str | None:
         """Say why predictions cannot be compared with targets."""
@@ -92,24 +111,22 @@ class Regress(Task):
             return (
                 "No targets were given, so predictions cannot be compared with anything."
             )
-        if cases.model.n_outputs_ > 1:
-            return (
-                f"The model predicts {cases.model.n_outputs_} targets, and only a single "
-                "one can be scored. Fit a model to each."
-            )
-        known = cases.truth[~np.isnan(cases.truth)]
-        if len(known) < FEWEST_ROWS:
-            return (
-                f"Scores need {FEWEST_ROWS} rows with a target or more; there are "
-                f"{len(known)}."
-            )
-        if np.ptp(known) == 0.0:
-            return "All targets are the same, so there is nothing to predict."
-        return None
+        found = [_obstacle(own) for own in _by_target(cases.truth)]
+        # Of several targets, each is looked at again on its own.
+        return None if None in found else found[0]
 
     def fold_obstacle(self, cases: Cases) -> str | None:
-        """Return None: where rows can be scored, they can be held out."""
-        return None
+        """Say which of several targets has too few rows to hold any of them out."""
+        counts = _known(cases.truth).sum(axis=0)
+        rarest = int(counts.argmin())
+        if counts[rarest] >= FEWEST_ROWS:
+            return None
+        names = cases.model.target_schema_.names
+        name = f"number {rarest}, from 0," if names is None else names[rarest]
+        return (
+            f"Only {counts[rarest]} rows have the target {name}: the model cannot be "
+            "retrained without some of them."
+        )
 
     def fresh_model(self, cases: Cases) -> Any:
         """Return an unfitted regressor with the options of the one that was given.
@@ -129,27 +146,60 @@ class Regress(Task):
     ) -> Iterator[Entrant]:
         """Make regressors of scikit-learn, for rows with a target as plain numbers."""
         from hybridmix.tasks.baselines import (
+            SeveralRegressors,
             plain_matrix,
             regression_baselines,
             seen_columns,
         )
 
         matrix = plain_matrix(cases.table, used)
-        has_target = ~np.isnan(cases.truth[used])
-        columns = seen_columns(matrix, has_target, folds)
-        makers = regression_baselines(
-            cases.table.schema, columns, int(has_target.sum()), cases.seed
-        )
-        for name, make in makers.items():
-            yield Entrant(name, matrix, cases.truth[used], has_target, make)
+        truth = cases.truth[used]
+        known = _known(truth)
+        seen = [set(seen_columns(matrix, own, folds)) for own in known.T]
+        columns = sorted(set.intersection(*seen))
+        n_known = int(known.sum(axis=0).min())
+        makers = regression_baselines(cases.table.schema, columns, n_known, cases.seed)
+        for name, make_one in makers.items():
+            make = make_one if truth.ndim == 1 else partial(SeveralRegressors, make_one)
+            yield Entrant(name, matrix, truth, np.any(known, axis=1), make)
 
     def outputs(self, cases: Cases, model: Any, X: Any, truth: FloatArray) -> FloatArray:
-        """Return forecasts, as `hybridmix.metrics.as_forecasts` has them."""
-        return forecasts_of(model, X, truth)
+        """Return forecasts (n, 2 + L), as `hybridmix.metrics.as_forecasts` has them.
+
+        Those of several targets are of the shape (n, t, 2 + L).
+        """
+        if truth.ndim == 1:
+            return forecasts_of(model, X, truth)
+        parts = enumerate(_by_target(truth))
+        found = [forecasts_of(model.for_target(k), X, own) for k, own in parts]
+        return np.stack(found, axis=1)
 
     def scores(self, truth: FloatArray, outputs: FloatArray) -> dict[str, Estimate]:
-        """Return the metrics of some rows by name."""
-        return regression_scores(truth, outputs)
+        """Return the metrics of some rows by name; several targets have none together."""
+        return regression_scores(truth, outputs) if truth.ndim == 1 else {}
+
+
+def _by_target(truth: FloatArray) -> FloatArray:
+    """Return one or several targets, (t, n)."""
+    return truth.reshape(len(truth), -1).T
+
+
+def _known(truth: FloatArray) -> BoolArray:
+    """Return which targets rows have, (n, t)."""
+    return ~np.isnan(_by_target(truth).T)
+
+
+def _obstacle(truth: FloatArray) -> str | None:
+    """Say why predictions of a target (n,) cannot be scored; None if they can be."""
+    known = truth[~np.isnan(truth)]
+    if len(known) < FEWEST_ROWS:
+        return (
+            f"Scores need {FEWEST_ROWS} rows with a target or more; there are "
+            f"{len(known)}."
+        )
+    if np.ptp(known) == 0.0:
+        return "All targets are the same, so there is nothing to predict."
+    return None
 
 
 def forecasts_of(model: Any, X: Any, targets: FloatArray) -> FloatArray:

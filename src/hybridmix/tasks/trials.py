@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -62,7 +62,7 @@ class Trial:
         there is a single fold.
     rows : ndarray of shape (n,)
         Rows that are scored, counted among those that took part.
-    truth : ndarray of shape (n,)
+    truth : ndarray of shape (n,) or (n, t)
         What they are compared with: numbers of their classes, targets, or zeros.
     folds : ndarray of shape (n,)
         The folds in which they are.
@@ -96,6 +96,34 @@ class Trial:
     def ours(self) -> Contender:
         """The model that is judged."""
         return self.contenders[0]
+
+    def for_target(self, task: Task, target: int) -> Trial:
+        """Return what the trial says about one of several targets.
+
+        Rows without this target are left out, and folds that have no others.
+        """
+        own = self.truth[:, target]
+        known = np.flatnonzero(~np.isnan(own))
+        kept, folds = np.unique(self.folds[known], return_inverse=True)
+        truth = own[known]
+        contenders = []
+        for one in self.contenders:
+            outputs = one.outputs[known, target]
+            contenders.append(
+                replace(
+                    one,
+                    models=[one.models[fold].for_target(target) for fold in kept],
+                    outputs=outputs,
+                    scores=_scores_by_fold(task, truth, outputs, folds),
+                )
+            )
+        return replace(
+            self,
+            rows=self.rows[known],
+            truth=truth,
+            folds=folds,
+            contenders=tuple(contenders),
+        )
 
     def held(self, one: Contender, fold: int, n_most: int) -> tuple[Any, np.ndarray]:
         """Return the rows of a fold, as a contender takes them, and their truth.
@@ -151,14 +179,20 @@ def cross_validated(task: Task, cases: Cases, *, with_baselines: bool = True) ->
     for entrant in entrants:
         models, outputs = _out_of_fold(task, cases, entrant, folds, truth)
         outputs = outputs[held]
-        scores = [
-            task.scores(truth_held[folds_held == fold], outputs[folds_held == fold])
-            for fold in range(folds.max() + 1)
-        ]
+        scores = _scores_by_fold(task, truth_held, outputs, folds_held)
         contenders.append(Contender(entrant.name, entrant.X, models, outputs, scores))
     return Trial(
         True, held, truth_held, folds_held, len(used), len(groups), tuple(contenders)
     )
+
+
+def _scores_by_fold(
+    task: Task, truth: np.ndarray, outputs: FloatArray, folds: IntArray
+) -> list[dict[str, Estimate]]:
+    return [
+        task.scores(truth[folds == fold], outputs[folds == fold])
+        for fold in range(folds.max() + 1)
+    ]
 
 
 def _rows_used(groups: IntArray, generator: np.random.Generator) -> IntArray:

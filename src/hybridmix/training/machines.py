@@ -95,6 +95,8 @@ class TrainedMachine:
         Whether the gap is below the tolerance; whether the user stopped it.
     inclusion : ndarray or None
         Posterior probabilities of the switches.
+    least : float or None
+        Mean margin, if training has chosen it.
     """
 
     machine: Machine
@@ -106,6 +108,7 @@ class TrainedMachine:
     converged: bool
     interrupted: bool
     inclusion: FloatArray | None = None
+    least: float | None = None
 
 
 def train_machine(

@@ -14,11 +14,12 @@ from hybridmix.cli.cells import Column, TypedColumn
 from hybridmix.cli.console import talking
 from hybridmix.cli.models import Model, columns_of, filled
 from hybridmix.cli.tables import CHUNK_ROWS, InputError
+from hybridmix.cli.targets import check_distribution
+from hybridmix.cli.values import split
 from hybridmix.cli.workflow import (
     OwnFit,
     given_or_fitted,
     load_matching,
-    split,
     tell_written,
 )
 from hybridmix.cli.writing import STDOUT, check_output, writing
@@ -173,16 +174,19 @@ def sample(
     with talking(quiet) as console:
         check_output(output, model, escape_formulas=escape_formulas)
         source = Model.load(model)
+        if source.is_regressor:
+            check_distribution(source.estimator)
         drawn, groups = source.estimator.sample(rows, random_state=seed)
         columns: dict[str, Column] = {
             name: TypedColumn.of(values)
             for name, values in zip(source.column_names, columns_of(drawn), strict=True)
         }
         if source.predicts:
-            name = source.target or ("label" if source.is_classifier else "target")
-            while name in columns:
-                name += "_"
-            columns[name] = TypedColumn.of(groups.tolist())
+            targets = np.reshape(groups, (rows, -1)).T
+            for name, values in zip(source.target_labels, targets, strict=True):
+                while name in columns:
+                    name += "_"
+                columns[name] = TypedColumn.of(values.tolist())
         with writing(output, escape_formulas=escape_formulas) as write:
             write(columns)
         tell_written(console, output, f"{rows} rows drawn, ")

@@ -12,8 +12,9 @@ from hybridmix.cli import options as opt
 from hybridmix.cli import tallies, views
 from hybridmix.cli.console import talking
 from hybridmix.cli.interrupts import stop_if_interrupted
-from hybridmix.cli.models import Model, read_all
+from hybridmix.cli.models import Model
 from hybridmix.cli.tables import CHUNK_ROWS
+from hybridmix.cli.targets import read_all
 from hybridmix.cli.workflow import load_matching, tell_written
 from hybridmix.cli.writing import check_output
 from hybridmix.io import read_versions
@@ -31,8 +32,8 @@ def evaluate(
 ) -> None:
     """Compare predictions with labels: accuracy, log loss, AUC, calibration.
 
-    Of a regressor: RMSE, MAE, R², coverage and score of the 90 % intervals. It
-    warns if the model was trained on these rows.
+    Of a regressor: RMSE, MAE, R², coverage and score of the 90 % intervals, for each
+    of its targets (--target A,B). It warns if the model was trained on these rows.
     """
     with talking(quiet, as_json) as console:
         matching = load_matching(model, table, console, na, allow_missing, target)

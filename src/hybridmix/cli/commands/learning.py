@@ -18,7 +18,7 @@ from hybridmix.cli.interrupts import INTERRUPTED, was_interrupted
 from hybridmix.cli.labels import CLASSIFY, Target
 from hybridmix.cli.models import Model
 from hybridmix.cli.tables import InputError, open_table
-from hybridmix.cli.workflow import split
+from hybridmix.cli.values import split
 from hybridmix.cli.writing import check_output
 from hybridmix.estimators.chosen import described_members
 
@@ -37,6 +37,7 @@ def fit(
     real: opt.Real = None,
     drop: opt.Drop = None,
     na: opt.MissingMarks = None,
+    method: opt.MethodName = None,
     components: opt.Components = None,
     covariance: opt.CovarianceType = None,
     effort: opt.Effort = None,
@@ -68,6 +69,7 @@ def fit(
         seed,
         jobs,
         fitting.parse_effort(effort),
+        method or fitting.MIXTURE,
     )
     with talking(quiet, as_json) as console:
         check_output(output, table, is_table=False)
@@ -169,8 +171,7 @@ def _sum_up_target(target: Target, estimator: Any) -> dict[str, Any]:
         "with_target": len(known),
         "mean": float(known.mean()),
         "standard_deviation": float(known.std()),
-        "mixtures": len(estimator.predictive_.members),
-        "spread": float(estimator.spread_),
+        **views.described_predictions(estimator),
     }
 
 
@@ -183,5 +184,5 @@ def _target_lines(values: dict[str, Any]) -> list[str]:
     return [
         f"{values['with_target']} of {values['rows']} rows have a target: mean "
         f"{values['mean']:.4g}, standard deviation {values['standard_deviation']:.4g}",
-        views.averaged(values["mixtures"], values["spread"]),
+        views.predicted_by(values),
     ]

@@ -22,31 +22,39 @@ class Loss(Protocol):
 class RoundedHinge:
     r"""The hinge :math:`C \max(l - m, 0)` with a parabola in place of its corner.
 
-    .. math:: \ell(m) = C \delta \Big[ \tfrac12 \min(\max(x, 0), 1)^2
-              + \max(x - 1, 0) \Big], \qquad x = \frac{l - m}{\delta} + \tfrac12
+    It is what becomes of the hinge if multipliers :math:`\lambda` from 0 to :math:`C`
+    have to pay for their distance from others, :math:`C \kappa`:
 
-    The parabola has its middle in the corner. Only the rows in it have a curvature, so
-    that Newton's systems are small, and only they add to the duality gap of the hinge,
-    at most :math:`C \delta / 16` each: the gap falls with the square of the width.
+    .. math:: \ell(m) &= \max_\lambda\; \lambda (l - m)
+              - \frac{\delta}{2 C} (\lambda - C \kappa)^2 \\
+              &= C \delta \Big[ \tfrac12 \min(\max(x, 0), 1)^2 + \max(x - 1, 0)
+              - \tfrac12 \kappa^2 \Big], \qquad x = \frac{l - m}{\delta} + \kappa.
+
+    Only rows in the parabola have a curvature, so that Newton's systems are small. If
+    :math:`\kappa` are the multipliers of the problem before, a sequence of such problems
+    is the proximal method for the dual: it leads to the hinge even before the width does.
 
     Parameters
     ----------
     C : float
         Largest multiplier.
-    mean : float
+    corner : float
         :math:`l`, where the corner is.
     width : float
-        :math:`\delta`, positive.
+        :math:`\delta` of the parabola, positive.
+    centre : ndarray of shape (R,) or float
+        :math:`\kappa`, from 0 to 1.
     """
 
     C: float
-    mean: float
+    corner: float
     width: float
+    centre: FloatArray | float = 0.0
 
     def loss(self, margins: FloatArray) -> LossTerms:
-        x = (self.mean - margins) / self.width + 0.5
-        inside = np.clip(x, 0.0, 1.0)
-        scale = self.C * self.width
-        value = scale * (0.5 * inside**2 + np.maximum(x - 1.0, 0.0))
-        curvature = np.where(x == inside, self.C / self.width, 0.0)
-        return LossTerms(value, self.C * inside, curvature)
+        x = (self.corner - margins) / self.width + self.centre
+        share = np.clip(x, 0.0, 1.0)
+        beyond = np.maximum(x - 1.0, 0.0)
+        areas = 0.5 * (share**2 - np.square(self.centre)) + beyond
+        curvature = np.where(x == share, self.C / self.width, 0.0)
+        return LossTerms(self.C * self.width * areas, self.C * share, curvature)

@@ -11,7 +11,7 @@ from hybridmix.med.margins import LossTerms
 from hybridmix.med.solvers.hinge import Loss
 
 # A slope this much smaller than at the start is a minimum for Newton's method.
-_FLAT = 0.1
+_FLAT = 0.02
 _MOST_EVALUATIONS = 60
 _ROUNDING = 1e-14
 

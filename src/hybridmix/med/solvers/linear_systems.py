@@ -26,7 +26,7 @@ from hybridmix.med.models.linear import outputs_of, statistics
 
 # Larger systems are solved by conjugate gradients, sparse ones earlier.
 _MOST_DENSE, _MOST_SPARSE, _MOST_JOINT = 3000, 1000, 1500
-_CHUNK_CELLS = 1 << 18
+_CHUNK_CELLS = 1 << 16
 _MOST_CONJUGATE = 250
 # Of the largest curvature: holds flat biases where no row says anything about them.
 _RIDGE = 1e-10
@@ -83,7 +83,7 @@ class LinearSystems:
     def _gram(self) -> FloatArray | None:
         """Products (n, n) of all rows, where they are fewer than the columns."""
         n, p = self.X.shape
-        if n > p or n > _MOST_SPARSE:
+        if n > p or n > _MOST_DENSE:
             return None
         return _dense(self.X @ self.X.T)
 

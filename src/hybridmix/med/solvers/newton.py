@@ -23,11 +23,15 @@ from hybridmix.med.solvers.line_search import Line, minimise_along
 from hybridmix.med.solvers.linear_gap import Certificate, certify, mismatch
 from hybridmix.med.solvers.linear_systems import LinearSystems
 
-# The path of rounded hinges: how much narrower each one is at most, where it ends if the
-# prior has a smoothness (times its own width), and how exactly its problems are solved.
-_NARROWER, _WIDE, _ROUGH = 0.125, 10.0, 1e-2
-# A path that begins at a solution starts at this share of a typical lack of margin.
-_WARM = 0.1
+# Widths of rounded hinges: the first one and one for a start near the solution, times the
+# mean distance from the corner; from one to the next.
+_FIRST, _WARM, _NARROWER = 2.0, 0.1, 0.2
+# The last one on the way to a smooth prior, times the smoothness. Tables with this many
+# rows per column need them less: few rows may be separated, and multipliers far below C
+# are where smooth priors take the most steps.
+_TALL, _LAST_OF_TALL, _LAST = 10, 300.0, 10.0
+# How exactly they are minimised if they only lead to a start.
+_ROUGH = 1e-2
 
 
 @dataclass(frozen=True)
@@ -172,22 +176,24 @@ class _Search:
         # The slope at 0 is the margin from which on there is no loss.
         self.corner = float(prior.dual(np.zeros(1)).slope[0])
         typical = float(np.mean(np.abs(self.corner - self.margins))) or 1.0
-        self.width = typical * (2.0 if start is None else _WARM)
-        self.loss: Loss = prior if prior.smoothness > 0.0 else self._hinge()
+        self.width = typical * (_FIRST if start is None else _WARM)
+        self.loss: Loss = prior
+        if prior.smoothness == 0.0:
+            self.loss = RoundedHinge(prior.C, self.corner, self.width)
         self._certified: Certificate | None = None
 
     def run(self, tol: float, max_iter: int) -> None:
         """Minimise until the relative gap is at most the tolerance."""
         if self._has_gap(tol):
             return
-        if self.prior.smoothness == 0.0:
+        smoothness, C = self.prior.smoothness, self.prior.C
+        if smoothness == 0.0:
             self._narrow(tol, max_iter)
             return
-        least = _WIDE * self.prior.smoothness / self.prior.C
-        while self.width > least and np.isfinite(self.prior.upper):
-            self.loss = self._hinge()
-            self._descend(lambda place: place.apart <= _ROUGH * place.value, max_iter)
-            self.width *= _NARROWER
+        if np.isfinite(self.prior.upper):
+            n, p = self.systems.X.shape
+            last = _LAST_OF_TALL if n > _TALL * p else _LAST
+            self._narrow(_ROUGH, max_iter, last * smoothness / C)
         self.loss = self.prior
 
         def is_enough(place: _Place) -> bool:
@@ -208,26 +214,29 @@ class _Search:
         found = self.certificate()
         return found.gap <= tol * found.value
 
-    def _hinge(self) -> RoundedHinge:
-        return RoundedHinge(self.prior.C, self.corner, self.width)
+    def _narrow(self, tol: float, max_iter: int, least: float = 0.0) -> None:
+        """Minimise rounded hinges until the gap of the hinge is small enough.
 
-    def _narrow(self, tol: float, max_iter: int) -> None:
-        """Minimise the hinge by rounded ones, until its own gap is small enough."""
-        least = 1e-14 * self.width
+        For a smooth prior they only lead to a start; they end where they are as narrow
+        as the smoothness of the prior.
+        """
+        exact = self.prior.smoothness == 0.0
+        least = max(least, 1e-14 * self.width)
 
         def is_enough(place: _Place) -> bool:
-            return place.apart <= 0.25 * max(self._mismatch(place), tol * place.value)
+            allowed = tol * place.value
+            if exact:
+                allowed = max(allowed, self._mismatch(place))
+            return place.apart <= 0.25 * allowed
 
+        centre: FloatArray | float = 0.0
         while self.n_iter < max_iter and self.width > least:
-            self.loss = self._hinge()
+            self.loss = RoundedHinge(self.prior.C, self.corner, self.width, centre)
             place = self._descend(is_enough, max_iter)
-            allowed = 0.5 * tol * place.value
-            mismatch = self._mismatch(place)
-            if mismatch <= 1.5 * allowed and self._has_gap(tol):
+            if exact and self._has_gap(tol):
                 return
-            # The mismatch falls with the square of the width, at first.
-            factor = np.sqrt(allowed / mismatch) if mismatch > 0.0 else 0.0
-            self.width *= float(np.clip(factor, _NARROWER, 0.5))
+            centre = place.multipliers / (self.prior.C * self.asked.weights)
+            self.width *= _NARROWER
 
     def _mismatch(self, place: _Place) -> float:
         return mismatch(self.systems, self.prior, self.margins, place.multipliers)
@@ -239,7 +248,7 @@ class _Search:
         place = self._place(self.loss.loss(self.margins))
         while self.n_iter < max_iter:
             before, place = place, self._step(place)
-            stuck = place.value >= before.value * (1.0 - 1e-14)
+            stuck = place.value >= before.value - 1e-14 * abs(before.value)
             if is_enough(place) or (stuck and place.apart >= 0.5 * before.apart):
                 break
         return place
@@ -263,7 +272,7 @@ class _Search:
 
     def _step(self, place: _Place) -> _Place:
         """Move to the minimum along Newton's direction."""
-        relative = place.apart / max(place.value, np.finfo(float).tiny)
+        relative = place.apart / max(place.value, place.apart, np.finfo(float).tiny)
         accuracy = float(np.clip(np.sqrt(relative), 1e-3, 0.1))
         direction = -self.systems.solve(place.curvature, place.gradient, accuracy)
         precision = np.ones(self.weights.shape[1])

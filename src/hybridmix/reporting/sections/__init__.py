@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from hybridmix.reporting.findings import Findings
-from hybridmix.reporting.markup import note
+from hybridmix.reporting.markup import heading, note
 from hybridmix.reporting.sections.components import components_section
-from hybridmix.reporting.sections.data import data_section
+from hybridmix.reporting.sections.data import data_section, target_part
 from hybridmix.reporting.sections.density import density_section
 from hybridmix.reporting.sections.errors import errors_section
 from hybridmix.reporting.sections.features import features_section
@@ -33,6 +34,8 @@ class Section(NamedTuple):
         Whether it is about scored rows.
     targets : tuple of str or None, default=None
         The targets of the tasks that it is for; None for all tasks.
+    by_target : bool, default=False
+        Whether each of several targets has its own.
     """
 
     anchor: str
@@ -40,6 +43,7 @@ class Section(NamedTuple):
     write: Callable[[Findings], str]
     needs_trial: bool = False
     targets: tuple[str, ...] | None = None
+    by_target: bool = False
 
     def content(self, findings: Findings) -> str | None:
         """Return HTML; None to leave the section out."""
@@ -57,15 +61,49 @@ TARGETS = CLASSES + NUMBERS
 SECTIONS = (
     Section("summary", "Summary", summary_section),
     Section("data", "The table", data_section),
-    Section("quality", "How good the model is", quality_section, True),
+    Section("quality", "How good the model is", quality_section, True, None, True),
     Section("errors", "Errors and probabilities", errors_section, True, CLASSES),
     Section(
-        "predictions", "Predictions and intervals", predictions_section, True, NUMBERS
+        "predictions",
+        "Predictions and intervals",
+        predictions_section,
+        True,
+        NUMBERS,
+        True,
     ),
-    Section("missing", "When features go missing", missing_section, True, TARGETS),
-    Section("features", "Which features matter", features_section, True, TARGETS),
+    Section("missing", "When features go missing", missing_section, True, TARGETS, True),
+    Section("features", "Which features matter", features_section, True, TARGETS, True),
     Section("components", "Components", components_section),
     Section("density", "Density and outliers", density_section),
     Section("training", "Training", training_section),
     Section("reproduce", "How to read and reproduce this", reproduce_section),
 )
+
+
+def sections_of(findings: Findings) -> list[Section]:
+    """Return the sections of a report; each of several targets has one."""
+    sections = list(SECTIONS)
+    if len(findings.parts) == 1:
+        return sections
+    names = findings.subject.target_names
+    of_targets = [
+        Section(f"target-{k}", f"Target: {name}", partial(_of_target, number=k))
+        for k, name in enumerate(names)
+    ]
+    place = next(k for k, section in enumerate(sections) if section.by_target)
+    others = [section for section in sections[place:] if not section.by_target]
+    return [*sections[:place], *of_targets, *others]
+
+
+def _of_target(findings: Findings, number: int) -> str:
+    """Write all that is about one of several targets."""
+
+    def parts() -> Iterator[str]:
+        own = findings.parts[number]
+        yield target_part(own.subject)
+        for section in SECTIONS:
+            if section.by_target:
+                yield heading(section.title)
+                yield section.content(own) or ""
+
+    return "".join(parts())

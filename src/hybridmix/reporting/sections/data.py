@@ -50,8 +50,12 @@ def data_section(findings: Findings) -> str:
         parts.append(heading("Classes"))
         parts.append(_class_balance(subject))
     if subject.has_numbers:
-        parts.append(heading("The target"))
-        parts.append(_target(subject))
+        if subject.n_targets == 1:
+            parts += [heading("The target"), target_part(subject)]
+        else:
+            names = ", ".join(subject.target_names)
+            own = paragraph(f"Each target has a section of its own: {names}.")
+            parts += [heading("The targets"), own]
     return "".join(parts)
 
 
@@ -213,9 +217,10 @@ def _class_balance(subject: Subject) -> str:
     )
 
 
-def _target(subject: Subject) -> str:
+def target_part(subject: Subject) -> str:
+    """Draw the target, and say what it is taken as."""
     if len(subject.known) == 0:
-        return note("No targets were given, or several of them.")
+        return note("No targets were given.")
     values = subject.truth[subject.known]
     picture = histogram(
         values, description="Histogram of the target", x_label="value of the target"

@@ -13,7 +13,7 @@ from hybridmix.inspection import (
 from hybridmix.reporting.charts import bar
 from hybridmix.reporting.findings import Findings
 from hybridmix.reporting.markup import Markup, alike, fixed, note, paragraph, table
-from hybridmix.reporting.wording import drawn_from, scored_rows
+from hybridmix.reporting.wording import drawn_from, hides, scored_rows
 from hybridmix.tasks.base import quiet
 
 # Rows by which columns are judged, over all folds.
@@ -34,8 +34,9 @@ def features_section(findings: Findings) -> str:
         )
     parts = [
         paragraph(
-            "Each column in turn is integrated out of the model, exactly: this is how "
-            "the model predicts rows that lack it. Nothing is trained again, and no "
+            "Each column in turn is hidden from the model, which "
+            f"{hides(subject.model)}: this is how "
+            "it predicts rows that lack the column. Nothing is trained again, and no "
             f"values are shuffled. The figures are of {scored_rows(findings)}."
         ),
         _importance_table(_importance(findings)),

@@ -32,7 +32,7 @@ def leaderboard_part(model: Any) -> str:
     ]
     caption = (
         f"{count(len(tried), 'candidate')}, compared on held-out rows; the score is the "
-        f"mean {_WHAT[task_of(model).target]} per row with its standard error, and "
+        f"mean {_WHAT[_compared(model)]} per row with its standard error, and "
         f"higher is better. {_rule(model)}"
     )
     header = ("candidate", "score", "seconds", "part in the model")
@@ -47,13 +47,20 @@ _WHAT = {
 }
 
 
+def _compared(model: Any) -> str:
+    """Return the kind of target that candidates are compared by."""
+    target = task_of(model).target
+    # A network regressor chooses its mixture by the density of the rows.
+    return "none" if target == "numbers" and not hasattr(model, "predictive_") else target
+
+
 def _rule(model: Any) -> str:
     """Say how candidates became the model."""
     if described_members(model):
         return (
             "The shares are those with which the votes predict the held-out labels best"
         )
-    target = task_of(model).target
+    target = _compared(model)
     if target == "numbers":
         return (
             "The shares are those with which the averaged densities predict the held-out "

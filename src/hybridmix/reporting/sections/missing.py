@@ -20,7 +20,7 @@ from hybridmix.reporting.markup import (
     table,
 )
 from hybridmix.reporting.subject import Subject
-from hybridmix.reporting.wording import drawn_from, scored_rows
+from hybridmix.reporting.wording import drawn_from, hides, scored_rows
 from hybridmix.tasks.base import quiet
 from hybridmix.tasks.trials import Contender, Trial
 
@@ -73,7 +73,7 @@ def _explained(findings: Findings, n_curves: int) -> str:
     text = (
         f"This is about {scored_rows(findings)}. Their cells are hidden completely at "
         "random, in addition to those that are missing already. No model is trained for "
-        "this: this one integrates out what it does not see, exactly."
+        f"this: this one {hides(findings.subject.model)}."
     )
     if not findings.trial.is_retrained and n_curves > 1:
         text += " The other models are those of the cross-validation, on held-out rows."

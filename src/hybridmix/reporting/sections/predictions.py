@@ -35,6 +35,8 @@ from hybridmix.tasks.trials import Trial
 
 # Half the width of a band that a share leaves by chance in one of twenty cases.
 _CHANCE = 1.96
+# Widths of intervals that differ by less, in the widest one, are the same.
+_SAME_WIDTH = 1e-9
 # Shares of missing cells at which groups of rows end.
 _SHARES = (0.0, 0.1, 0.25, 0.5, 1.0)
 
@@ -98,23 +100,36 @@ def _calibration(trial: Trial) -> str:
 def _histograms(trial: Trial) -> Iterator[str]:
     errors = trial.truth - means_of(trial.ours.outputs)
     low, high = intervals_of(trial.ours.outputs)
+    widths = high - low
+    has_own_widths = all(
+        np.ptp(widths[trial.folds == fold]) > _SAME_WIDTH * float(widths.max())
+        for fold in range(trial.n_folds)
+    )
+    caption = (
+        f"Errors. Mean {number(float(errors.mean()))}, standard deviation "
+        f"{number(float(errors.std()))}."
+    )
+    if not has_own_widths:
+        width = number(float(widths.mean()))
+        caption += f" A model has intervals of the same width in every row: {width}."
     yield figure(
         histogram(
             errors,
             description="Histogram of the errors of the predicted means",
             x_label="target less predicted mean",
         ),
-        f"Errors. Mean {number(float(errors.mean()))}, standard deviation "
-        f"{number(float(errors.std()))}.",
+        caption,
     )
+    if not has_own_widths:
+        return
     yield figure(
         histogram(
-            high - low,
+            widths,
             description="Histogram of the widths of the 90 % intervals",
             x_label="width of the 90 % interval",
         ),
         "How sure the model is of its predictions: every row has an interval of its own "
-        f"width. Mean {number(float(np.mean(high - low)))}.",
+        f"width. Mean {number(float(widths.mean()))}.",
     )
 
 

@@ -34,7 +34,8 @@ def summary_section(findings: Findings) -> str:
     subject = findings.subject
     parts = [paragraph(_model_sentence(subject)), key_figures(_figures(findings))]
     parts.append(paragraph(subject.provenance.sentence))
-    parts += [paragraph(_result(findings, trial)) for trial in findings.trials]
+    for own in findings.parts:
+        parts += [paragraph(_result(own, trial)) for trial in own.trials]
     parts.append(code(_option_text(subject.given)))
     if subject.given is not subject.model:
         parts.append(paragraph("The search chose:"))
@@ -58,6 +59,12 @@ def _model_sentence(subject: Subject) -> str:
         covariance_type = covariance_type_of(model.model_.family) or model.covariance_type
         parts.append(f"with covariances of type {covariance_type}")
     size = count(model.model_.n_parameters, "free parameter")
+    if hasattr(model, "weights_") and subject.has_numbers:
+        n_weights = count(model.weights_.size, "weight")
+        return (
+            f"{name} {model.purpose}. This one has an output layer of {n_weights}, on a "
+            f"mixture that has {' '.join(parts)}, and {size}."
+        )
     if subject.has_numbers:
         n_averaged = count(len(model.predictive_.members), "mixture")
         return (
@@ -79,10 +86,11 @@ def _figures(findings: Findings) -> list[tuple[str, str]]:
     subject = findings.subject
     pairs = [
         (
-            f"{name}, {short_name(findings, trial)}",
+            f"{name}{_of_which(own)}, {short_name(own, trial)}",
             score_number(subject.task.metric(name))(trial.ours.mean(name)),
         )
-        for trial in _summarised(findings)
+        for own in findings.parts
+        for trial in _summarised(own)
         for name in subject.task.headline
     ]
     pairs.append(("rows", f"{subject.n_rows:,}"))
@@ -99,6 +107,14 @@ def _figures(findings: Findings) -> list[tuple[str, str]]:
     return pairs
 
 
+def _of_which(findings: Findings) -> str:
+    """Name the target of a regressor, if it has a name."""
+    subject = findings.subject
+    if not subject.has_numbers or subject.target_names == ("target",):
+        return ""
+    return f" of {subject.target_names[0]}"
+
+
 def _summarised(findings: Findings) -> list[Trial]:
     """Return the trial that says most; both where neither does without the other."""
     is_doubtful = findings.subject.provenance.origin == Origin.UNKNOWN
@@ -111,7 +127,8 @@ def _result(findings: Findings, trial: Trial) -> str:
     metric = task.metric(task.headline[0])
     uncertainty = SEVERAL if trial.is_retrained else SINGLE
     sentence = (
-        f"{full_name(findings, trial)}: {metric.name} {score_text(trial.ours, metric)}, "
+        f"{full_name(findings, trial)}: {metric.name}{_of_which(findings)} "
+        f"{score_text(trial.ours, metric)}, "
         f"{uncertainty}"
     )
     others = [

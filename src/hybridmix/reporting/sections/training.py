@@ -50,17 +50,18 @@ def training_section(findings: Findings) -> str:
     if committee_of(subject.model) is not None:
         parts.insert(0, note("The traces are those of the density, not of the members."))
     if subject.has_numbers:
-        parts.insert(
-            0,
-            note(
-                "The traces are those of the mixture that gives the density of the rows. "
-                "Predictions are averaged over others as well."
-            ),
-        )
+        parts.insert(0, note(_traced(subject.model)))
     parts += [members_part(subject.model), leaderboard_part(subject.model)]
     if subject.given is not subject.model:
         parts += [heading("Settings that were searched"), _settings_table(subject)]
     return "".join(parts)
+
+
+def _traced(regressor: Any) -> str:
+    traced = "The traces are those of the mixture that gives the density of the rows."
+    if hasattr(regressor, "predictive_"):
+        return f"{traced} Predictions are averaged over others as well."
+    return f"{traced} The output layer was fitted after it."
 
 
 def _ending(model: Any) -> str:
