@@ -58,7 +58,7 @@ def draw_posterior(axes: Axes, model: MEDClassifier, X: np.ndarray) -> None:
         PLANE.x,
         PLANE.y,
         scores,
-        [-model.margin, 0.0, model.margin],
+        [-model.margin_, 0.0, model.margin_],
         colors=BLACK,
         linewidths=[1.1, 2.0, 1.1],
         linestyles=["--", "-", "--"],

@@ -65,7 +65,7 @@ class MarginsDisplay:
             )
         labels = number_labels(y, classifier.classes_, classifier.unlabelled)
         margins = margins_of(estimator.decision_function(X), labels)
-        return cls(margins, float(classifier.margin)).plot(ax=ax)
+        return cls(margins, classifier.margin_).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> Self:
         """Draw it; see `from_estimator`."""

@@ -11,7 +11,8 @@ from scipy import sparse
 from hybridmix._typing import FloatArray
 from hybridmix.med.constraints import Constraints, SignedRows, TargetSides
 from hybridmix.med.dual import Dual
-from hybridmix.med.kernels import GivenMatrix, Gram, Kernel, KernelMatrix
+from hybridmix.med.gram import GivenMatrix, Gram, KernelMatrix
+from hybridmix.med.kernels import Kernel
 from hybridmix.med.machines import KernelMachine, LinearMachine, Machine
 from hybridmix.med.margins import MarginPrior
 from hybridmix.med.models.base import TiltedModel
