@@ -22,7 +22,8 @@ class MarginsDisplay:
     The margin of a row is how far the output of its label is ahead of that of the best
     rival, in expectation. Rows below the mean of the prior lack margin: in training,
     these are the rows that have a multiplier (``support_``), and the only ones that the
-    model depends on. Below 0, a row is classified wrongly.
+    model depends on, unless classes were trained apart. Below 0, a row is classified
+    wrongly.
 
     Use `from_estimator` to draw it.
 
