@@ -17,6 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from hybridmix import (
     HybridMixtureClassifierCV,
@@ -34,12 +35,14 @@ from hybridmix.plots import (
     ClassDensitiesDisplay,
     DecisionRegionsDisplay,
     InclusionDisplay,
+    MarginsDisplay,
     MissingFeatureDisplay,
     OutlierScoresDisplay,
     PairwiseMarginalsDisplay,
     ReliabilityDisplay,
     TradeoffPathDisplay,
     TrainingDisplay,
+    TreeEdgesDisplay,
 )
 from hybridmix.plots.drawing import ellipse, style_of
 
@@ -503,6 +506,91 @@ def test_outlier_scores(container):
     assert other.threshold == pytest.approx(np.log(0.01))
     lines = other.ax_.get_legend().get_texts()
     assert lines[1].get_text() == f"{np.sum(model.typicality(X) < np.log(0.01))} outliers"
+
+
+# Maximum entropy discrimination --------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def chains():
+    """Letters: each follows the one before in a chain, and the first one in a hub."""
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 2
+    X = rng.integers(0, 3, (300, 4))
+    for j in range(1, 4):
+        source = X[np.arange(300), np.where(y == 0, j - 1, 0)]
+        X[:, j] = np.where(rng.random(300) < 0.8, source, X[:, j])
+    return np.array(list("abc"))[X], np.array(["chain", "hub"])[y]
+
+
+@pytest.mark.parametrize("container", [np.asarray, pd.DataFrame])
+def test_edges_of_trees(container, chains):
+    X, y = chains
+    table = container(X)
+    names = list("0123")
+    if container is pd.DataFrame:
+        # Real columns are not part of the trees.
+        table.columns = names = ["outlook", "wind", "traffic", "sales"]
+        table.insert(0, "age", np.arange(300.0))
+    model = MEDClassifier("tree", calibrate=False).fit(table, y)
+    display = TreeEdgesDisplay.from_estimator(model)
+    np.testing.assert_array_equal(display.probabilities, model.edge_probabilities_)
+    assert [ax.get_title() for ax in display.axes_] == ["chain", "hub"]
+    for ax, expected in zip(
+        display.axes_, [{(0, 1), (1, 2), (2, 3)}, {(0, 1), (0, 2), (0, 3)}], strict=True
+    ):
+        assert [text.get_text() for text in ax.texts] == names
+        # The last line has the columns, and the others are edges between two of them.
+        *edges, columns = ax.lines
+        places = columns.get_xydata().tolist()
+        wide = {
+            tuple(places.index(end) for end in line.get_xydata().tolist())
+            for line in edges
+            if line.get_linewidth() > 3.0
+        }
+        assert wide == expected
+
+
+def test_edges_that_cannot_be_drawn(chains):
+    X, y = chains
+    model = MEDClassifier("tree", calibrate=False).fit(X, y)
+    with pytest.raises(ValueError, match="2 classes to draw"):
+        TreeEdgesDisplay.from_estimator(model, axes=plt.subplots()[1])
+    other = MEDClassifier("independent", calibrate=False).fit(X, y)
+    with pytest.raises(TypeError, match="model='tree'"):
+        TreeEdgesDisplay.from_estimator(other)
+
+
+def test_margins_of_two_classes():
+    X, y = load_iris(return_X_y=True)
+    X, y = X[50:], load_iris().target_names[y[50:]]
+    model = MEDClassifier(margin=2.0, tol=1e-8, calibrate=False)
+    machine = make_pipeline(StandardScaler(), model).fit(X, y)
+    display = MarginsDisplay.from_estimator(machine, X, y)
+    np.testing.assert_array_equal(display.margins < 0.0, machine.predict(X) != y)
+    texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    n_wrong, n_lacking, n_enough = (int(text.split()[-1]) for text in texts[:3])
+    assert texts[3] == "mean a priori: 2"
+    assert n_wrong + n_lacking + n_enough == len(X)
+    # Rows that have a multiplier lack margin, and no others do.
+    assert n_wrong + n_lacking == len(model.support_)
+    heights = [
+        sum(patch.get_height() for patch in bars.patches)
+        for bars in display.ax_.containers
+    ]
+    assert heights == [n_wrong, n_lacking, n_enough]
+
+
+def test_margins_of_several_classes_leave_unlabelled_rows_out():
+    X, y = load_iris(return_X_y=True)
+    model = MEDClassifier(margin=0.01, calibrate=False).fit(X, y)
+    display = MarginsDisplay.from_estimator(model, X, np.where(y == 0, -1, y))
+    scores, rows = model.decision_function(X[50:]), np.arange(100)
+    own = scores[rows, y[50:]]
+    scores[rows, y[50:]] = -np.inf
+    np.testing.assert_array_equal(display.margins, own - scores.max(axis=1))
+    with pytest.raises(TypeError, match="not trained by margins"):
+        MarginsDisplay.from_estimator(LogisticRegression().fit(X[50:], y[50:]), X, y)
 
 
 # The gallery ----------------------------------------------------------------------------
