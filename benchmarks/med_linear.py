@@ -2,9 +2,11 @@
 
 All minimise the same objective: half the squared weights, half the squared bias, and C
 times the hinge (or its smooth relative, for maximum entropy discrimination). The hinge is
-compared at equal quality: each contestant's own tolerance is lowered, from 3 on, until the relative
-suboptimality of its objective, against the lower bound by our dual at a gap of 1e-8, is
-at most 2e-5; the time is that of the run with this tolerance, without the search for it.
+compared at equal quality: each contestant's own tolerance is lowered, from 3 on, until
+the relative suboptimality of its objective, against the lower bound by our dual at a gap
+of 1e-8, is at most 2e-5; the time is that of the run with this tolerance, without the
+search for it.
+
 Rows are generated: normal columns, labels by a random direction with noise.
 
 Seconds are processor time of the one thread, which company on the machine changes less
@@ -137,8 +139,10 @@ def at_equal_quality(
         if excess <= SUBOPTIMALITY or found.elapsed_seconds > PATIENCE:
             break
     fits = [found]
-    if found.processor_seconds < 5.0:
-        fits += [timed(lambda: fit(X, y, tol)) for _ in range(repeats - 1)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        while len(fits) < repeats and found.processor_seconds < 5.0:
+            fits.append(timed(lambda: fit(X, y, tol)))
     return median_of(fits), tol, excess
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
+from sklearn.linear_model import LogisticRegressionCV
 
 IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"
 # The palette of Okabe and Ito, which people with any colour vision can tell apart.
@@ -115,6 +117,15 @@ def draw_classes(axes: Axes, X: np.ndarray, y: np.ndarray, size: float = 3.0) ->
             markeredgewidth=0.2 * size / 3.0,
             label=f"class {label}",
         )
+
+
+def fit_l1_logistic(X: np.ndarray, y: np.ndarray) -> LogisticRegressionCV:
+    """Fit a logistic regression with an L1 penalty that is chosen by five folds."""
+    with warnings.catch_warnings():
+        # Later versions of scikit-learn have another name for the penalty.
+        warnings.simplefilter("ignore", FutureWarning)
+        model = LogisticRegressionCV(Cs=8, penalty="l1", solver="liblinear", cv=5)
+        return model.fit(X, y)
 
 
 @dataclass(frozen=True)

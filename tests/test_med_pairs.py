@@ -12,10 +12,9 @@ from sklearn.svm import SVC, SVR
 
 from hybridmix.med.constraints import Constraints, Rivals, SignedRows, TargetSides
 from hybridmix.med.dual import Dual
+from hybridmix.med.gram import GivenMatrix, Gram
 from hybridmix.med.kernels import (
     CallableKernel,
-    GivenMatrix,
-    Gram,
     Kernel,
     LinearKernel,
     PolynomialKernel,
@@ -31,11 +30,11 @@ from hybridmix.med.margins import (
 )
 from hybridmix.med.models.linear import KernelModel
 from hybridmix.med.solvers import pairs
-from hybridmix.med.solvers.axes import axis_step, maximise_by_axes
-from hybridmix.med.solvers.blocks import Variable
+from hybridmix.med.solvers.axes import maximise_by_axes
 from hybridmix.med.solvers.pairs import maximise_by_pairs
 from hybridmix.med.solvers.single_output import KernelSolution
 from hybridmix.med.solvers.slopes import slope_of
+from hybridmix.med.solvers.steps import Variable, axis_step
 from hybridmix.progress import Step, listening
 
 KERNELS: list[Kernel] = [
@@ -153,7 +152,7 @@ def test_kernels_are_those_of_scikit_learn() -> None:
     )
 
 
-@pytest.mark.parametrize("shift, spread", [(1e6, 1.0), (0.0, 100.0)])
+@pytest.mark.parametrize(("shift", "spread"), [(1e6, 1.0), (0.0, 100.0)])
 def test_distances_survive_single_precision(shift: float, spread: float) -> None:
     X, _ = table(60)
     X = spread * X + shift
@@ -275,6 +274,19 @@ def test_limit_is_support_vector_regression() -> None:
     assert np.abs(outputs - theirs).max() < 3e-3
 
 
+@pytest.mark.parametrize("n", [1, 2, 20])
+def test_few_targets(n: int) -> None:
+    X, y = table(n)
+    gram = Gram(RBFKernel(0.5), X)
+    found = maximise_by_pairs(gram, TargetSides(y), TubeMargin(1.0, 0.0, 0.1), tol=1e-6)
+    assert found.converged
+    above, below = found.multipliers.reshape(2, -1)
+    outputs = rbf_kernel(X, gamma=0.5) @ (above - below) + found.bias
+    theirs = SVR(C=1.0, gamma=0.5, epsilon=0.1, tol=1e-8).fit(X, y).predict(X)
+    if n > 2:  # otherwise many biases are equally good
+        np.testing.assert_allclose(outputs, theirs, atol=1e-3)
+
+
 @pytest.mark.parametrize("smoothness", [0.0, 1.0])
 def test_a_weight_of_two_is_two_rows(smoothness: float) -> None:
     X, signs = labelled(60)
@@ -379,6 +391,17 @@ def test_iterations_are_bounded() -> None:
     assert found.n_iter == 50
     assert not found.converged
     assert found.gap > 0.0
+
+
+def test_more_than_the_precision_of_the_kernel_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    X, signs = labelled(300)
+    monkeypatch.setattr(pairs, "_PATIENCE", 30)
+    gram, prior = Gram(RBFKernel(0.5), X), ExponentialMargin(10.0, 0.0, 1.0)
+    found = maximise_by_pairs(gram, SignedRows(signs), prior, tol=1e-13)
+    assert not found.converged
+    assert found.relative_gap < 1e-6
 
 
 @pytest.mark.parametrize("solver", ["pairs", "axes"])

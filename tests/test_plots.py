@@ -17,9 +17,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from hybridmix import (
     HybridMixtureClassifierCV,
+    MEDClassifier,
+    MEDFeatureSelector,
+    MEDMultiTaskClassifier,
     MixtureDensity,
     MixtureOutlierDetector,
     plots,
@@ -30,12 +34,15 @@ from hybridmix.metrics import calibration_report
 from hybridmix.plots import (
     ClassDensitiesDisplay,
     DecisionRegionsDisplay,
+    InclusionDisplay,
+    MarginsDisplay,
     MissingFeatureDisplay,
     OutlierScoresDisplay,
     PairwiseMarginalsDisplay,
     ReliabilityDisplay,
     TradeoffPathDisplay,
     TrainingDisplay,
+    TreeEdgesDisplay,
 )
 from hybridmix.plots.drawing import ellipse, style_of
 
@@ -126,6 +133,48 @@ def test_the_extra_to_install_is_named(monkeypatch, trained):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"hybridmix\[plot\]"):
         TrainingDisplay.from_estimator(trained)
+
+
+# Switches -------------------------------------------------------------------------------
+
+
+def test_inclusions_in_their_order():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    selector = MEDFeatureSelector(C=0.05).fit(X, y)
+    display = InclusionDisplay.from_estimator(selector, n_columns=3)
+    best = np.argsort(selector.ranking_)[:3]
+    ticks = [text.get_text() for text in display.ax_.get_yticklabels()]
+    assert ticks == list(X.columns[best])
+    lengths = [bar.get_width() for bar in display.ax_.patches]
+    np.testing.assert_allclose(lengths, selector.inclusion_[best])
+    again = InclusionDisplay.from_estimator(
+        selector, feature_names=["a", "b", "c", "d"], ax=display.ax_
+    )
+    assert again.figure_ is display.figure_
+    assert again.names == ["abcd"[j] for j in np.argsort(selector.ranking_)]
+
+
+def test_inclusions_of_tasks_and_classes():
+    X, y = load_iris(return_X_y=True)
+    model = MEDMultiTaskClassifier(shared=False)
+    model.fit(X[:100], y[:100], task=np.arange(100) % 2)
+    display = InclusionDisplay.from_estimator(model)
+    assert len(display.ax_.patches) == 8
+    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert labels == ["0", "1"]
+    classifier = MEDClassifier(inclusion=0.1, calibrate=False).fit(X, y)
+    assert len(InclusionDisplay.from_estimator(classifier).ax_.patches) == 4
+
+
+def test_inclusions_that_are_not_there():
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match="has no switches of columns"):
+        InclusionDisplay.from_estimator(MEDClassifier(calibrate=False).fit(X, y))
+    selector = MEDFeatureSelector().fit(X, y)
+    with pytest.raises(ValueError, match="3 names for 4 columns"):
+        InclusionDisplay.from_estimator(selector, feature_names=["a", "b", "c"])
+    with pytest.raises(ValueError, match="n_columns"):
+        InclusionDisplay.from_estimator(selector, n_columns=0)
 
 
 # Marginals ------------------------------------------------------------------------------
@@ -457,6 +506,91 @@ def test_outlier_scores(container):
     assert other.threshold == pytest.approx(np.log(0.01))
     lines = other.ax_.get_legend().get_texts()
     assert lines[1].get_text() == f"{np.sum(model.typicality(X) < np.log(0.01))} outliers"
+
+
+# Maximum entropy discrimination --------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def chains():
+    """Letters: each follows the one before in a chain, and the first one in a hub."""
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 2
+    X = rng.integers(0, 3, (300, 4))
+    for j in range(1, 4):
+        source = X[np.arange(300), np.where(y == 0, j - 1, 0)]
+        X[:, j] = np.where(rng.random(300) < 0.8, source, X[:, j])
+    return np.array(list("abc"))[X], np.array(["chain", "hub"])[y]
+
+
+@pytest.mark.parametrize("container", [np.asarray, pd.DataFrame])
+def test_edges_of_trees(container, chains):
+    X, y = chains
+    table = container(X)
+    names = list("0123")
+    if container is pd.DataFrame:
+        # Real columns are not part of the trees.
+        table.columns = names = ["outlook", "wind", "traffic", "sales"]
+        table.insert(0, "age", np.arange(300.0))
+    model = MEDClassifier("tree", calibrate=False).fit(table, y)
+    display = TreeEdgesDisplay.from_estimator(model)
+    np.testing.assert_array_equal(display.probabilities, model.edge_probabilities_)
+    assert [ax.get_title() for ax in display.axes_] == ["chain", "hub"]
+    for ax, expected in zip(
+        display.axes_, [{(0, 1), (1, 2), (2, 3)}, {(0, 1), (0, 2), (0, 3)}], strict=True
+    ):
+        assert [text.get_text() for text in ax.texts] == names
+        # The last line has the columns, and the others are edges between two of them.
+        *edges, columns = ax.lines
+        places = columns.get_xydata().tolist()
+        wide = {
+            tuple(places.index(end) for end in line.get_xydata().tolist())
+            for line in edges
+            if line.get_linewidth() > 3.0
+        }
+        assert wide == expected
+
+
+def test_edges_that_cannot_be_drawn(chains):
+    X, y = chains
+    model = MEDClassifier("tree", calibrate=False).fit(X, y)
+    with pytest.raises(ValueError, match="2 classes to draw"):
+        TreeEdgesDisplay.from_estimator(model, axes=plt.subplots()[1])
+    other = MEDClassifier("independent", calibrate=False).fit(X, y)
+    with pytest.raises(TypeError, match="model='tree'"):
+        TreeEdgesDisplay.from_estimator(other)
+
+
+def test_margins_of_two_classes():
+    X, y = load_iris(return_X_y=True)
+    X, y = X[50:], load_iris().target_names[y[50:]]
+    model = MEDClassifier(margin=2.0, tol=1e-8, calibrate=False)
+    machine = make_pipeline(StandardScaler(), model).fit(X, y)
+    display = MarginsDisplay.from_estimator(machine, X, y)
+    np.testing.assert_array_equal(display.margins < 0.0, machine.predict(X) != y)
+    texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    n_wrong, n_lacking, n_enough = (int(text.split()[-1]) for text in texts[:3])
+    assert texts[3] == "mean a priori: 2"
+    assert n_wrong + n_lacking + n_enough == len(X)
+    # Rows that have a multiplier lack margin, and no others do.
+    assert n_wrong + n_lacking == len(model.support_)
+    heights = [
+        sum(patch.get_height() for patch in bars.patches)
+        for bars in display.ax_.containers
+    ]
+    assert heights == [n_wrong, n_lacking, n_enough]
+
+
+def test_margins_of_several_classes_leave_unlabelled_rows_out():
+    X, y = load_iris(return_X_y=True)
+    model = MEDClassifier(margin=0.01, calibrate=False).fit(X, y)
+    display = MarginsDisplay.from_estimator(model, X, np.where(y == 0, -1, y))
+    scores, rows = model.decision_function(X[50:]), np.arange(100)
+    own = scores[rows, y[50:]]
+    scores[rows, y[50:]] = -np.inf
+    np.testing.assert_array_equal(display.margins, own - scores.max(axis=1))
+    with pytest.raises(TypeError, match="not trained by margins"):
+        MarginsDisplay.from_estimator(LogisticRegression().fit(X[50:], y[50:]), X, y)
 
 
 # The gallery ----------------------------------------------------------------------------

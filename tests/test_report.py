@@ -641,7 +641,7 @@ def test_wrong_use(fitted):
     from sklearn.linear_model import LogisticRegression
 
     model, X, y = fitted
-    with pytest.raises(TypeError, match="needs a fitted model of hybridmix"):
+    with pytest.raises(TypeError, match="needs a fitted mixture of hybridmix"):
         report(LogisticRegression(), X, y)
     with pytest.raises(ValueError, match="cv=1 is not valid"):
         report(model, X, y, cv=1)

@@ -9,17 +9,18 @@ that depend on training and prediction, not on how options and tables are read.
 import pytest
 from all_sklearn_checks import (
     EXPECTED_WARNINGS,
-    SINGLE,
     WITHIN_TOL,
     classifiers,
     defaults,
     described,
     expected_failures,
+    functions,
     machines,
     networks,
     others,
     regressors,
     searches,
+    switches,
 )
 from helpers import plain_classifier
 from sklearn.utils.estimator_checks import estimator_checks_generator
@@ -27,7 +28,6 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from hybridmix import (
     HybridMixtureClassifier,
     MEDOutlierDetector,
-    MEDRegressor,
     MixtureDensity,
     MixtureEmbedding,
     MixtureImputer,
@@ -72,19 +72,20 @@ COMPLETE = [
     ),
     MixtureEmbedding(2, covariance_type="diag", random_state=0),
     MixtureNetworkRegressor(2, covariance_type="diag", random_state=0),
-    MEDRegressor(),
-    MEDRegressor("rbf"),
-    MEDRegressor("independent"),
+    *machines()[:2],
+    *switches(),
+    *functions()[:1],
     MEDOutlierDetector(),
     searches()[0],
 ]
 IN_PART = [
     *defaults(),
     *classifiers(),
+    *machines()[2:],
     *others(),
     *networks(),
     *regressors(),
-    *machines(),
+    *functions()[3:],
 ]
 
 
@@ -97,9 +98,7 @@ def cases(estimators, names=None):
     found = []
     for estimator in estimators:
         marks = {
-            name: pytest.mark.xfail(
-                reason=reason, strict=reason not in (SINGLE, WITHIN_TOL)
-            )
+            name: pytest.mark.xfail(reason=reason, strict=reason != WITHIN_TOL)
             for name, reason in expected_failures(estimator).items()
         }
         for number, (_, check) in enumerate(estimator_checks_generator(estimator)):

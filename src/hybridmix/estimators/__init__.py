@@ -7,6 +7,11 @@ from hybridmix.estimators.imputer import MixtureImputer
 from hybridmix.estimators.med_classifier import MEDClassifier
 from hybridmix.estimators.med_outlier import MEDOutlierDetector
 from hybridmix.estimators.med_regressor import MEDRegressor
+from hybridmix.estimators.med_selector import MEDFeatureSelector
+from hybridmix.estimators.med_tasks import (
+    MEDMultiTaskClassifier,
+    MEDMultiTaskRegressor,
+)
 from hybridmix.estimators.network import MixtureNetworkClassifier
 from hybridmix.estimators.network_regressor import MixtureNetworkRegressor
 from hybridmix.estimators.outlier import MixtureOutlierDetector
@@ -17,6 +22,9 @@ __all__ = [
     "HybridMixtureClassifier",
     "HybridMixtureClassifierCV",
     "MEDClassifier",
+    "MEDFeatureSelector",
+    "MEDMultiTaskClassifier",
+    "MEDMultiTaskRegressor",
     "MEDOutlierDetector",
     "MEDRegressor",
     "MixtureDensity",

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length
 
 from hybridmix._checks import check_flag, check_number, check_seed, check_word
 from hybridmix._registered import registered
 from hybridmix._require import require
-from hybridmix._typing import FloatArray, IntArray
+from hybridmix._typing import IntArray
 from hybridmix.data import UNLABELLED, Schema, encode_labels
-from hybridmix.data.shape_options import PLAIN
-from hybridmix.data.table import read_table, read_training_table
-from hybridmix.data.weights import filled_weights
 from hybridmix.estimators.labelled import (
     check_labels_given,
     check_mark,
@@ -26,24 +23,21 @@ from hybridmix.estimators.labelled import (
 )
 from hybridmix.estimators.machines import (
     FUNCTIONS,
-    MachineEstimator,
     training_attributes,
     training_messages,
 )
 from hybridmix.estimators.med_densities import (
-    COUNTS,
     DENSITIES,
     TABLES,
     check_density_options,
     conjugate_for,
-    refuse_holes,
-    rows_of_counts,
 )
 from hybridmix.estimators.med_published import (
     machine_attributes,
     row_attributes,
     training_bounds,
 )
+from hybridmix.estimators.med_reading import TableMachine
 from hybridmix.estimators.med_scores import ScoredClassifier, check_classes
 from hybridmix.estimators.options import warn_of
 from hybridmix.med.machines import StackedMachine
@@ -74,7 +68,7 @@ _MARGIN_PRIORS: dict[str, Callable[[float, float, float], MarginPrior]] = {
 
 @registered
 @dataclass(eq=False, repr=False)
-class MEDClassifier(ScoredClassifier, MachineEstimator):
+class MEDClassifier(ScoredClassifier, TableMachine):
     r"""Classify by a distribution over models that is trained by margins.
 
     Of all distributions over models :math:`\Theta` (and over margins :math:`\gamma` of
@@ -101,8 +95,10 @@ class MEDClassifier(ScoredClassifier, MachineEstimator):
         the complete categorical columns), "poisson" and "multinomial" (counts).
     C : float, default=1.0
         Largest multiplier of a row: the larger, the less a row may lack a margin.
-    margin : float, default=1.0
-        Mean :math:`l` of the margins a priori. Rows that have more do not matter.
+    margin : float or "auto", default="auto"
+        Mean :math:`l` of the margins a priori. Rows that have more do not matter. "auto"
+        is 1 for functions. For densities it is the median of the margins that the
+        training rows have under the prior, but at least 1 and at most 30.
     smoothness : float, default=1.0
         :math:`\tau`, how smooth the loss of a lacking margin is; 0 is the hinge of a
         support vector machine.
@@ -183,6 +179,8 @@ class MEDClassifier(ScoredClassifier, MachineEstimator):
         Bounds of the error on new rows, with their assumptions; for two classes.
     dual_value_, dual_gap_ : float
         Value of the dual, and how far it may be from its maximum.
+    margin_ : float
+        The mean margin.
     machine_ : LinearMachine, KernelMachine, DensityMachine or StackedMachine
         What predicts.
     temperature_, uniform_share_ : float
@@ -218,7 +216,7 @@ class MEDClassifier(ScoredClassifier, MachineEstimator):
     """
 
     _: KW_ONLY
-    margin: float = 1.0
+    margin: float | str = "auto"
     margin_prior: str = "exponential"
     multi_class: str = "joint"
     prior: str = "empirical"
@@ -229,7 +227,6 @@ class MEDClassifier(ScoredClassifier, MachineEstimator):
     unlabelled_weight: float = 0.1
     class_weight: Any = None
     calibrate: bool = True
-    categorical_features: Sequence[int | str | bool] | None = None
     random_state: Any = None
 
     _models: ClassVar[tuple[str, ...]] = (*FUNCTIONS, *DENSITIES)
@@ -239,17 +236,6 @@ class MEDClassifier(ScoredClassifier, MachineEstimator):
         "cells out exactly."
     )
     _n_folds: ClassVar[int] = 3
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        is_table = self._has_densities(TABLES)
-        tags.input_tags.allow_nan = self._has_densities(("independent",))
-        tags.input_tags.categorical = tags.input_tags.string = is_table
-        tags.input_tags.positive_only = self._has_densities(COUNTS)
-        return tags
-
-    def _has_densities(self, kinds: tuple[str, ...] = DENSITIES) -> bool:
-        return isinstance(self.model, str) and self.model in kinds
 
     # Training -------------------------------------------------------------------------
 
@@ -287,8 +273,12 @@ class MEDClassifier(ScoredClassifier, MachineEstimator):
             if self.calibrate and not trained.interrupted and not self._is_precomputed:
                 seed = check_random_state(self.random_state).randint(2**31 - 1)
                 calibration = calibrated(train, rows, self._n_folds, seed)
+        margin = trained.least
+        if margin is None:
+            margin = 1.0 if self.margin == "auto" else float(self.margin)
         found = {
             **attributes,
+            "margin_": margin,
             "classes_": classes,
             **training_attributes(trained),
             **row_attributes(trained, rows, np.flatnonzero(used), n_rows),
@@ -299,7 +289,7 @@ class MEDClassifier(ScoredClassifier, MachineEstimator):
             found |= machine_attributes(trained)
         if len(classes) == 2:
             has_columns = not self._is_precomputed
-            found["bounds_"] = training_bounds(trained, rows, self.margin, has_columns)
+            found["bounds_"] = training_bounds(trained, rows, margin, has_columns)
         self._publish(found)
         warn_of(training_messages(trained, self.max_iter))
         return self
@@ -312,14 +302,17 @@ class MEDClassifier(ScoredClassifier, MachineEstimator):
 
     def _procedure(self, rows: LabelledRows, attributes: dict[str, Any]) -> Train:
         """Return how rows are trained on."""
+        margin = None if self.margin == "auto" else float(self.margin)
         prior = _MARGIN_PRIORS[self.margin_prior](
-            float(self.C), float(self.smoothness), float(self.margin)
+            float(self.C), float(self.smoothness), 1.0 if margin is None else margin
         )
         if self._has_densities():
             options = self._options(np.zeros((1, 1)), prior)
             schema = attributes.get("schema_")
             conjugate = conjugate_for(self.model, rows.features, schema)
-            return Densities(options, conjugate, self.prior, float(self.prior_strength))
+            return Densities(
+                options, conjugate, self.prior, float(self.prior_strength), margin
+            )
         if sparse.issparse(rows.features) and self.transduction == "gaussian":
             raise ValueError(
                 "transduction='gaussian' needs a dense table: use X.toarray(), or "
@@ -338,42 +331,11 @@ class MEDClassifier(ScoredClassifier, MachineEstimator):
             float(self.unlabelled_weight),
         )
 
-    # Reading --------------------------------------------------------------------------
-
-    def _read_features(
-        self, X: Any, sample_weight: Any
-    ) -> tuple[Any, FloatArray, dict[str, Any]]:
-        """Read a training table and its weights.
-
-        The table becomes a matrix, or encoded rows for densities.
-        """
-        if not self._has_densities(TABLES):
-            matrix, attributes = self._read_training(X)
-            weights = filled_weights(sample_weight, matrix.shape[0])
-            return self._as_counts(matrix), weights, attributes
-        columns, found = read_training_table(self, X)
-        weights = filled_weights(sample_weight, columns.n_rows)
-        schema = Schema.learn(columns, self.categorical_features, PLAIN, weights=weights)
-        return schema.encode(columns)[:], weights, {**found, "schema_": schema}
-
-    def _as_counts(self, matrix: Any) -> Any:
-        """Return rows of counts, if the densities are those of counts."""
-        return rows_of_counts(matrix) if self._has_densities(COUNTS) else matrix
-
-    def _outputs(self, X: Any) -> FloatArray:
-        if not self._has_densities(TABLES):
-            matrix = self._read(X)
-            return self.machine_.outputs(self._as_counts(matrix))
-        check_is_fitted(self, "machine_")
-        rows = self.schema_.encode(read_table(self, X))[:]
-        refuse_holes(self.model, rows, self.schema_)
-        return self.machine_.outputs(rows)
-
     # Checks ---------------------------------------------------------------------------
 
     def _check_options(self) -> None:
         super()._check_options()
-        check_number("margin", self.margin, 1e-12, 1e12)
+        check_number("margin", self.margin, 1e-12, 1e12, or_word="auto")
         check_word("margin_prior", self.margin_prior, _MARGIN_PRIORS)
         if self.margin_prior == "gaussian":
             check_number("smoothness", self.smoothness, 1e-12, 1e12)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,10 +27,8 @@ class ScoredClassifier(ClassifierMixin):
     classes_: np.ndarray
     temperature_: float
     uniform_share_: float
-
-    @abstractmethod
-    def _outputs(self, X: Any) -> FloatArray:
-        """Return the expected outputs (C, n), or (1, n) for two classes."""
+    # Expected outputs of rows, (C, n), or (1, n) for two classes.
+    _outputs: Callable[[Any], FloatArray]
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return the expected outputs of rows.

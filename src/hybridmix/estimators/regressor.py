@@ -62,7 +62,7 @@ class MixtureRegressor(MixtureForecaster, MixtureEstimator):
     target are learned from as well.
 
     By default, candidates (covariances, numbers of components, tradeoffs) compete on
-    held-out rows. Predictive densities of at most five of them are averaged, with shares
+    held-out rows. Predictive densities of at most eight of them are averaged, with shares
     :math:`s_m` by stacking; each is itself the average of several starts.
 
     Parameters

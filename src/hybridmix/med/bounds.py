@@ -27,7 +27,7 @@ class Bounds:
         :math:`h = \min(\lceil D^2 / m^2 \rceil, p) + 1` of linear functions that leave a
         gap :math:`m` between the classes, in a ball of the diameter :math:`D` of the
         training rows. It assumes that the ball and the gap were fixed before the rows
-        were seen. NaN for other models than linear and kernel ones.
+        were seen. NaN for models other than linear ones.
     sparsity : float
         The share of rows that have a multiplier. The expected error is at most the
         *expectation* of it over training sets, of which this is a single draw.

@@ -167,3 +167,40 @@ class TargetSides(Constraints):
     def signed(self, multipliers: FloatArray) -> FloatArray:
         above, below = multipliers.reshape(2, self.n_rows)
         return (above - below)[None]
+
+
+class TaskTargets(Constraints):
+    """Two constraints per row on the output of its task: the sides of its target.
+
+    Margins are ``f - y`` of the first n constraints, and ``y - f`` of the others.
+
+    Parameters
+    ----------
+    targets : ndarray of shape (n,)
+        Real targets.
+    tasks : ndarray of shape (n,)
+        Task numbers.
+    n_tasks : int
+        Number of tasks.
+    weights : ndarray of shape (n,) or None
+        Sample weights.
+    """
+
+    def __init__(
+        self,
+        targets: FloatArray,
+        tasks: IntArray,
+        n_tasks: int,
+        weights: FloatArray | None = None,
+    ) -> None:
+        self._sides = TargetSides(targets, weights)
+        self._own = TaskRows(np.ones(len(targets)), tasks, n_tasks)
+        self.n_outputs, self.n_rows = n_tasks, len(targets)
+        self.n_constraints = self._sides.n_constraints
+        self.offsets, self.weights = self._sides.offsets, self._sides.weights
+
+    def margins(self, outputs: FloatArray) -> FloatArray:
+        return self._sides.margins(self._own.margins(outputs)[None])
+
+    def signed(self, multipliers: FloatArray) -> FloatArray:
+        return self._own.signed(self._sides.signed(multipliers)[0])

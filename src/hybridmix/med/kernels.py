@@ -1,36 +1,23 @@
-r"""Kernels, and kernel matrices that are computed as far as they are needed.
-
-A `Gram` is the kernel matrix of the training rows. It keeps the rows that solvers ask for
-within a bound of memory, in single precision where the kernel says that this is enough;
-sums of its rows are added to numbers in double precision.
-"""
+"""Kernels: covariances of functions, and outputs of new rows."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg.blas import daxpy, saxpy
 
 from hybridmix._registered import registered
 from hybridmix._require import require, require_number, require_positive
-from hybridmix._typing import BoolArray, FloatArray, IntArray
+from hybridmix._typing import FloatArray
 
 # Blocks of a kernel matrix have about this many bytes, to stay in the processor's cache.
 _BLOCK_BYTES = 1 << 19
 # Squared distances are differences of squared lengths. In single precision, a kernel
 # value has an error of 1e-7 times the lengths; beyond this they are taken in double.
 _SAFE_LENGTH = 50.0
-
-# A row is kept from this request on. Most rows are asked for once or twice, and memory
-# that was never touched costs more than computing them again.
-_KEPT_FROM = 3
-
-# Part of the rows of a block that are computed one by one before all are.
-_FEW = 0.1
 
 # Fills an array (m, n) with the kernel values of m rows and n others.
 Fill = Callable[[FloatArray, Any], None]
@@ -48,10 +35,11 @@ class Kernel(ABC):
     dtype: ClassVar[Any] = np.float64
 
     @abstractmethod
-    def against(self, X: FloatArray) -> Fill:
+    def against(self, X: FloatArray, exact: bool = False) -> Fill:
         """Return a function of rows (m, p) and an array (m, n) for their values with X.
 
-        It does now what depends on `X` (n, p) alone.
+        It does now what depends on `X` (n, p) alone. Values are computed in double
+        precision if they are to be exact, and else in that of the kernel.
         """
 
     @abstractmethod
@@ -59,9 +47,9 @@ class Kernel(ABC):
         """Return the kernel values (n,) of rows with themselves."""
 
     def between(self, A: FloatArray, B: FloatArray) -> FloatArray:
-        """Return the kernel values (m, n) of rows (m, p) and (n, p)."""
-        values = np.empty((len(A), len(B)), self.dtype)
-        self.against(B)(A, values)
+        """Return the exact kernel values (m, n) of rows (m, p) and (n, p)."""
+        values = np.empty((len(A), len(B)))
+        self.against(B, exact=True)(A, values)
         return values
 
 
@@ -70,7 +58,7 @@ class Kernel(ABC):
 class LinearKernel(Kernel):
     r"""Inner products: :math:`k(x, z) = x^\top z`."""
 
-    def against(self, X: FloatArray) -> Fill:
+    def against(self, X: FloatArray, exact: bool = False) -> Fill:
         def fill(A: FloatArray, out: Any) -> None:
             np.matmul(A, X.T, out=out)
 
@@ -108,7 +96,7 @@ class PolynomialKernel(Kernel):
         require_positive("gamma", self.gamma)
         require_number("coef0", self.coef0, 0.0)
 
-    def against(self, X: FloatArray) -> Fill:
+    def against(self, X: FloatArray, exact: bool = False) -> Fill:
         scaled = self.gamma * X.T
 
         def fill(A: FloatArray, out: Any) -> None:
@@ -142,12 +130,13 @@ class RBFKernel(Kernel):
         """Raise ValueError unless the width is a positive number."""
         require_positive("gamma", self.gamma)
 
-    def against(self, X: FloatArray) -> Fill:
+    def against(self, X: FloatArray, exact: bool = False) -> Fill:
         # The exponent is one inner product of rows that have two columns more. Moving
         # the origin to the mean keeps its terms small.
         centre, scale = X.mean(axis=0), np.sqrt(2.0 * self.gamma)
         others, halves = _scaled(X, centre, scale)
-        dtype = self.dtype if halves.max(initial=0.0) < _SAFE_LENGTH else np.float64
+        is_safe = halves.max(initial=0.0) < _SAFE_LENGTH
+        dtype = self.dtype if is_safe and not exact else np.float64
         right = np.empty((X.shape[1] + 2, len(X)), dtype)
         right[:-2], right[-2], right[-1] = others.T, -1.0, -halves
 
@@ -155,7 +144,7 @@ class RBFKernel(Kernel):
             rows, own = _scaled(A, centre, scale)
             left = np.empty((len(A), right.shape[0]), dtype)
             left[:, :-2], left[:, -2], left[:, -1] = rows, own, 1.0
-            step = _block_rows(right.shape[1], right.itemsize)
+            step = block_rows(right.shape[1], right.itemsize)
             for first in range(0, len(A), step):
                 part = slice(first, first + step)
                 if out.dtype == dtype:
@@ -184,7 +173,7 @@ class CallableKernel(Kernel):
 
     function: Callable[[FloatArray, FloatArray], FloatArray]
 
-    def against(self, X: FloatArray) -> Fill:
+    def against(self, X: FloatArray, exact: bool = False) -> Fill:
         def fill(A: FloatArray, out: Any) -> None:
             values = np.asarray(self.function(A, X))
             if values.shape != out.shape:
@@ -210,253 +199,9 @@ def _scaled(
     return rows, 0.5 * np.einsum("ij,ij->i", rows, rows)
 
 
-def _block_rows(width: int, itemsize: int) -> int:
+def block_rows(width: int, itemsize: int) -> int:
+    """Return how many rows of a kernel matrix the processor's cache holds."""
     return max(_BLOCK_BYTES // max(width * itemsize, 1), 1)
-
-
-class Block:
-    """Values of some rows with each other, computed as far as they are needed.
-
-    Single rows are computed one by one, until there are so many of them that computing
-    all at once is cheaper.
-
-    Parameters
-    ----------
-    some : callable
-        Returns the values (m, q) of a slice of the rows. They are copied at once.
-    diagonal : ndarray of shape (q,)
-        Values of the rows with themselves.
-    """
-
-    def __init__(self, some: Callable[[slice], FloatArray], diagonal: FloatArray) -> None:
-        self.diagonal = diagonal
-        self._some = some
-        self._rows: dict[int, FloatArray] = {}
-        self._whole: FloatArray | None = None
-
-    def row(self, i: int) -> FloatArray:
-        """Return the values (q,) of a row with all, in double precision."""
-        found = self._rows.get(i)
-        if found is None:
-            if self._whole is None and len(self._rows) > _FEW * len(self.diagonal):
-                self._whole = self._some(slice(None))
-            own = self._some(slice(i, i + 1)) if self._whole is None else self._whole[i]
-            found = self._rows[i] = own.ravel().astype(np.float64)
-            found[i] = self.diagonal[i]
-        return found
-
-
-class KernelMatrix(ABC):
-    """What solvers ask of the kernel matrix of the training rows.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        (n, n).
-    precision : float
-        Relative error of a value.
-    """
-
-    shape: tuple[int, int]
-    precision: float
-
-    @property
-    @abstractmethod
-    def diagonal(self) -> FloatArray:
-        """The values (n,) of rows with themselves."""
-
-    @abstractmethod
-    def rows(self, indices: IntArray) -> FloatArray:
-        """Return rows of the matrix, (m, n)."""
-
-    @abstractmethod
-    def block(self, indices: IntArray) -> Block:
-        """Return the values (m, m) of some rows with each other."""
-
-    @abstractmethod
-    def combined(self, indices: IntArray, weights: FloatArray) -> FloatArray:
-        """Return the sum (n,) of rows of the matrix by weights (m,)."""
-
-    @abstractmethod
-    def product(self, indices: IntArray, weights: FloatArray) -> FloatArray:
-        """Return the same sum (n,), of rows that are not to be kept for it."""
-
-    def row(self, index: int) -> FloatArray:
-        """Return a row of the matrix, (n,)."""
-        return self.rows(np.array([index]))[0]
-
-    def __matmul__(self, weights: FloatArray) -> FloatArray:
-        """Return the product (n, C) with weights (n, C), by the rows that have any."""
-        columns = []
-        for own in weights.T:
-            used = np.flatnonzero(own)
-            columns.append(self.product(used, own[used]))
-        return np.stack(columns, axis=1)
-
-
-class GivenMatrix(KernelMatrix):
-    """A kernel matrix that was computed before.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n, n)
-        The matrix.
-    """
-
-    precision = float(np.finfo(np.float64).eps)
-
-    def __init__(self, values: FloatArray) -> None:
-        self.values, self.shape = values, (len(values), len(values))
-
-    @property
-    def diagonal(self) -> FloatArray:
-        return self.values.diagonal()
-
-    def rows(self, indices: IntArray) -> FloatArray:
-        return self.values[indices]
-
-    def block(self, indices: IntArray) -> Block:
-        def some(part: slice) -> FloatArray:
-            return self.values[np.ix_(indices[part], indices)]
-
-        return Block(some, self.diagonal[indices])
-
-    def combined(self, indices: IntArray, weights: FloatArray) -> FloatArray:
-        return weights @ self.values[indices]
-
-    product = combined
-
-
-class Gram(KernelMatrix):
-    """A kernel matrix whose rows are computed when they are asked for.
-
-    Rows that are asked for several times are kept, until others need the room that were
-    asked for more recently. The whole matrix is never there unless it fits.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
-    X : ndarray of shape (n, p)
-        Training rows.
-    cache_size : float
-        Megabytes that the rows may take.
-    """
-
-    def __init__(self, kernel: Kernel, X: FloatArray, cache_size: float = 200.0) -> None:
-        n = len(X)
-        self.kernel, self.X, self.shape = kernel, X, (n, n)
-        self.precision = float(np.finfo(kernel.dtype).eps)
-        self._fill = kernel.against(X)
-        itemsize = np.dtype(kernel.dtype).itemsize
-        n_kept = min(max(int(cache_size * 2**20 / (n * itemsize)), 1), n)
-        self._kept = np.empty((n_kept, n), kernel.dtype)
-        self._place = np.full(n, -1)  # of each row among those kept
-        self._owner = np.full(n_kept, -1)  # and the inverse
-        self._asked = np.zeros(n_kept, dtype=np.int64)
-        self._time, self._n_used = 0, 0
-        self._asks = np.zeros(n, dtype=np.int64)  # how often a row was summed up
-        self._step = min(_block_rows(n, itemsize), n_kept)
-        self._passing = np.empty((self._step, n), kernel.dtype)
-        self._square = np.empty(0, kernel.dtype)
-
-    @property
-    def diagonal(self) -> FloatArray:
-        return self.kernel.diagonal(self.X)
-
-    def rows(self, indices: IntArray) -> FloatArray:
-        found = np.empty((len(indices), self.shape[1]), self._kept.dtype)
-        for part in self._parts(len(indices)):
-            found[part] = self._kept[self._places(indices[part])]
-        return found
-
-    def block(self, indices: IntArray) -> Block:
-        # Computing it costs no more than collecting it from rows that are kept, and does
-        # not ask for whole rows.
-        rows = self.X[indices]
-        fill, size = self.kernel.against(rows), len(indices)
-
-        def some(part: slice) -> FloatArray:
-            own = rows[part]
-            if len(self._square) < len(own) * size:
-                self._square = np.empty(len(own) * size, self._kept.dtype)
-            values = self._square[: len(own) * size].reshape(len(own), size)
-            fill(own, values)
-            return values
-
-        return Block(some, self.kernel.diagonal(rows))
-
-    def combined(self, indices: IntArray, weights: FloatArray) -> FloatArray:
-        self._asks[indices] += 1
-        is_kept = self._asks[indices] >= _KEPT_FROM
-        return self._sum(indices, weights, is_kept)
-
-    def product(self, indices: IntArray, weights: FloatArray) -> FloatArray:
-        return self._sum(indices, weights, self._place[indices] >= 0)
-
-    def _sum(
-        self, indices: IntArray, weights: FloatArray, is_kept: BoolArray
-    ) -> FloatArray:
-        total = np.zeros(self.shape[0])
-        self._add_passing(indices[~is_kept], weights[~is_kept], total)
-        self._add_kept(indices[is_kept], weights[is_kept], total)
-        return total
-
-    def _add_passing(
-        self, indices: IntArray, weights: FloatArray, total: FloatArray
-    ) -> None:
-        factors = weights.astype(self._kept.dtype)
-        for part in self._parts(len(indices)):
-            rows = self._passing[: len(indices[part])]
-            self._fill(self.X[indices[part]], rows)
-            total += factors[part] @ rows
-
-    def _add_kept(
-        self, indices: IntArray, weights: FloatArray, total: FloatArray
-    ) -> None:
-        # Adding rows one by one is faster than collecting them for one product.
-        add = saxpy if self._kept.dtype == np.float32 else daxpy
-        sums = np.empty(self.shape[0], self._kept.dtype)
-        for part in self._parts(len(indices)):
-            sums[:] = 0.0
-            places = self._places(indices[part]).tolist()
-            for place, weight in zip(places, weights[part].tolist(), strict=True):
-                add(self._kept[place], sums, a=weight)
-            total += sums
-
-    def _parts(self, count: int) -> Iterator[slice]:
-        """Cut into parts that the processor's cache holds.
-
-        Sums over a part are in the precision of the kernel, and sums of parts in double.
-        """
-        return (slice(i, i + self._step) for i in range(0, count, self._step))
-
-    def _places(self, indices: IntArray) -> IntArray:
-        """Return where distinct rows are kept, at most `_step`, after computing them."""
-        self._time += 1
-        places = self._place[indices]
-        is_kept = places >= 0
-        self._asked[places[is_kept]] = self._time
-        if not is_kept.all():
-            places[~is_kept] = self._keep(indices[~is_kept])
-        return places
-
-    def _keep(self, missing: IntArray) -> IntArray:
-        """Compute rows in place of those that were asked for least recently."""
-        m, first = len(missing), self._n_used
-        if first + m <= len(self._kept):
-            places, self._n_used = np.arange(first, first + m), first + m
-        else:
-            places = np.argpartition(self._asked, m - 1)[:m]
-            self._n_used = len(self._kept)
-        former = self._owner[places]
-        self._place[former[former >= 0]] = -1
-        rows = self._passing[:m]
-        self._fill(self.X[missing], rows)
-        self._kept[places] = rows
-        self._place[missing], self._owner[places] = places, missing
-        self._asked[places] = self._time
-        return places
 
 
 def kernel_outputs(
@@ -478,11 +223,12 @@ def kernel_outputs(
     outputs = np.zeros((len(weights), len(X)))
     if not len(support):
         return outputs
-    fill, factors = kernel.against(support), weights.T.astype(kernel.dtype)
-    step = _block_rows(len(support), np.dtype(kernel.dtype).itemsize)
-    values = np.empty((min(step, len(X)), len(support)), kernel.dtype)
+    # In double precision, outputs of a row do not depend on the rows around it.
+    fill = kernel.against(support, exact=True)
+    step = block_rows(len(support), weights.itemsize)
+    values = np.empty((min(step, len(X)), len(support)))
     for first in range(0, len(X), step):
         rows = X[first : first + step]
         fill(rows, values[: len(rows)])
-        outputs[:, first : first + step] = (values[: len(rows)] @ factors).T
+        outputs[:, first : first + step] = (values[: len(rows)] @ weights.T).T
     return outputs

@@ -1,7 +1,10 @@
 """Pictures of fitted models, as display objects in the manner of scikit-learn."""
 
 from hybridmix.plots.densities import ClassDensitiesDisplay
+from hybridmix.plots.edges import TreeEdgesDisplay
+from hybridmix.plots.inclusion import InclusionDisplay
 from hybridmix.plots.marginals import Variable
+from hybridmix.plots.margins import MarginsDisplay
 from hybridmix.plots.missing import MissingFeatureDisplay
 from hybridmix.plots.outliers import OutlierScoresDisplay
 from hybridmix.plots.pairwise import PairwiseMarginalsDisplay
@@ -19,6 +22,8 @@ __all__ = [
     "ClassDensitiesDisplay",
     "DecisionRegionsDisplay",
     "DependenceDisplay",
+    "InclusionDisplay",
+    "MarginsDisplay",
     "MissingFeatureDisplay",
     "OutlierScoresDisplay",
     "PairwiseMarginalsDisplay",
@@ -27,5 +32,6 @@ __all__ = [
     "ReliabilityDisplay",
     "TradeoffPathDisplay",
     "TrainingDisplay",
+    "TreeEdgesDisplay",
     "Variable",
 ]

@@ -59,8 +59,8 @@ class Subject:
         mixture: Any = getattr(model, "best_estimator_", model)
         if not isinstance(mixture, FittedMixture):
             raise TypeError(
-                "A report needs a fitted model of hybridmix; this is a "
-                f"{type(model).__name__}."
+                "A report needs a fitted mixture of hybridmix, which has a density of "
+                f"the rows; this is a {type(model).__name__}."
             )
         if is_regressor(mixture) and not hasattr(mixture, "predict_interval"):
             raise UnsupportedError(

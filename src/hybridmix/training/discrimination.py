@@ -30,6 +30,9 @@ from hybridmix.training.transduction import train_gaussian_labels, train_mean_fi
 Features: TypeAlias = Any
 TRANSDUCTIONS = ("gaussian", "mean_field")
 PRIORS = ("empirical", "flat")
+# Mean margins of densities that are chosen, in nats. Beyond them a row is certain, and
+# margins that only few columns could give would take very many iterations.
+_MARGINS = (1.0, 30.0)
 
 
 @dataclass(frozen=True)
@@ -141,12 +144,16 @@ class Densities:
         One of `PRIORS`.
     strength : float
         What a row counts in an empirical prior.
+    margin : float or None
+        Mean margin a priori; None for the median of the margins that training rows have
+        before there is any multiplier.
     """
 
     options: MachineOptions
     conjugate: Conjugate
     prior: str
     strength: float
+    margin: float | None
 
     def __call__(self, rows: LabelledRows) -> TrainedMachine:
         """Train on the labelled rows."""
@@ -160,12 +167,26 @@ class Densities:
             prior = flat_prior(self.conjugate, encoded, members)
         model = ClassFamilies(self.conjugate, encoded, prior, self.options.inclusion)
         asked: Constraints = Rivals(rows.labels, rows.n_classes, rows.weights)
-        shares = members.sum(axis=1) / members.sum()
-        ascent = ascended(model, asked, self.options, np.log(shares))
+        bias = np.log(members.sum(axis=1) / members.sum())
+        options = self.options
+        if self.margin is None:
+            outputs = model.tilted(np.zeros_like(members)).outputs + bias[:, None]
+            typical = _median(asked.margins(outputs), asked.weights)
+            mean = float(np.clip(typical, *_MARGINS))
+            prior_margin = replace(options.prior, mean=mean)  # type: ignore[call-arg]
+            options = replace(options, prior=prior_margin)
+        ascent = ascended(model, asked, options, bias)
         densities = ascent.point.tilted.posterior
         inclusion = densities.inclusion if self.options.inclusion < 1.0 else None
         machine = _centred(DensityMachine(densities, ascent.point.bias))
-        return of_ascent(ascent, machine, inclusion)
+        return replace(of_ascent(ascent, machine, inclusion), least=options.prior.least)
+
+
+def _median(values: FloatArray, weights: FloatArray | float) -> float:
+    """Return the smallest value that at least half of the weight does not exceed."""
+    order = np.argsort(values)
+    below = np.cumsum(np.broadcast_to(weights, values.shape)[order])
+    return float(values[order[np.searchsorted(below, 0.5 * below[-1])]])
 
 
 def _centred(machine: Any) -> Any:

@@ -11,7 +11,8 @@ from scipy import sparse
 from hybridmix._typing import BoolArray, FloatArray
 from hybridmix.med.constraints import Constraints, SignedRows, TargetSides
 from hybridmix.med.dual import Dual
-from hybridmix.med.kernels import GivenMatrix, Gram, Kernel, KernelMatrix
+from hybridmix.med.gram import GivenMatrix, Gram, KernelMatrix
+from hybridmix.med.kernels import Kernel
 from hybridmix.med.machines import KernelMachine, LinearMachine, Machine
 from hybridmix.med.margins import MarginPrior
 from hybridmix.med.models.base import TiltedModel
@@ -112,6 +113,8 @@ class TrainedMachine:
         Whether the gap is below the tolerance; whether the user stopped it.
     inclusion : ndarray or None
         Posterior probabilities of the switches.
+    least : float or None
+        Mean margin, if training has chosen it.
     """
 
     machine: Machine
@@ -123,6 +126,7 @@ class TrainedMachine:
     converged: bool
     interrupted: bool
     inclusion: FloatArray | None = None
+    least: float | None = None
 
 
 def train_machine(
@@ -318,10 +322,7 @@ def _kernel_matrices(
         return [GivenMatrix(X)]
     share = options.cache_size / len(options.kernels)
     if whole and len(X) ** 2 * np.dtype(np.float64).itemsize <= share * 2**20:
-        return [
-            GivenMatrix(kernel.between(X, X).astype(np.float64, copy=False))
-            for kernel in options.kernels
-        ]
+        return [GivenMatrix(kernel.between(X, X)) for kernel in options.kernels]
     return [Gram(kernel, X, share) for kernel in options.kernels]
 
 

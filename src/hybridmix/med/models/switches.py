@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from hybridmix._typing import FloatArray
+from hybridmix._typing import FloatArray, IntArray
 from hybridmix.med.models.base import Tilted, TiltedModel
 from hybridmix.med.models.linear import outputs_of, statistics
 
@@ -83,7 +83,7 @@ class SwitchedColumns(TiltedModel):
             self.factor_size = n_columns * shared_once
 
     def tilted(self, weights: FloatArray) -> Tilted:
-        vectors = statistics(self.X, weights)
+        vectors = self._statistics(weights)
         quadratic = 0.5 * vectors**2
         if self.shared:
             quadratic = quadratic.sum(axis=0)
@@ -91,9 +91,15 @@ class SwitchedColumns(TiltedModel):
         expected = vectors * inclusion
         return Tilted(
             float(value.sum()),
-            outputs_of(self.X, expected),
+            self._outputs(expected),
             Switched(expected, inclusion),
         )
+
+    def _statistics(self, weights: FloatArray) -> FloatArray:
+        return statistics(self.X, weights)
+
+    def _outputs(self, vectors: FloatArray) -> FloatArray:
+        return outputs_of(self.X, vectors)
 
     def factor(self, tilted: Tilted) -> FloatArray:
         """Return F (q, C, n): covariances of the weights, times the columns.
@@ -115,6 +121,58 @@ class SwitchedColumns(TiltedModel):
         if alone:
             return factors
         return np.concatenate([factors, tilts.T[:, :, None] * columns[:, None, :]])
+
+
+class TaskColumns(SwitchedColumns):
+    r"""Linear outputs of tasks that have rows of their own.
+
+    .. math:: v_t = \sum_{n \in t} w_{tn} x_n
+
+    It is `SwitchedColumns` for constraints that look at no other output of a row than
+    that of its task. All other weights are taken for zero, and other outputs are not
+    computed: a step costs as much as with a single task.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array of shape (n, p)
+        Rows, those of a task next to each other.
+    sizes : ndarray of shape (T,)
+        How many rows each task has, in this order.
+    inclusion, shared
+        As in `SwitchedColumns`.
+    """
+
+    def __init__(
+        self,
+        X: FloatArray | sparse.csr_array,
+        sizes: IntArray,
+        inclusion: float,
+        shared: bool = True,
+    ) -> None:
+        super().__init__(X, inclusion, len(sizes), shared)
+        # Steps by a factor of T p rows take more time than they save.
+        self.factor_size = None
+        ends = np.cumsum(sizes)
+        self._slices = [slice(e - s, e) for s, e in zip(sizes, ends, strict=True)]
+        self._parts = [X[own] for own in self._slices]
+
+    def _statistics(self, weights: FloatArray) -> FloatArray:
+        return np.stack(
+            [
+                part.T @ own[rows]
+                for part, own, rows in zip(
+                    self._parts, weights, self._slices, strict=True
+                )
+            ]
+        )
+
+    def _outputs(self, vectors: FloatArray) -> FloatArray:
+        outputs = np.zeros((self.n_outputs, self.n_rows))
+        for part, own, vector, rows in zip(
+            self._parts, outputs, vectors, self._slices, strict=True
+        ):
+            own[rows] = part @ vector
+        return outputs
 
 
 class SwitchedKernels(TiltedModel):

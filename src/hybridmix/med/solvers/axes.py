@@ -19,28 +19,28 @@ axes that gained much after the current one.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import replace
 
 import numpy as np
 
 from hybridmix._typing import FloatArray
 from hybridmix.med.constraints import Constraints
-from hybridmix.med.kernels import KernelMatrix
+from hybridmix.med.gram import KernelMatrix
 from hybridmix.med.margins import MarginPrior
-from hybridmix.med.solvers.blocks import Variable
-from hybridmix.med.solvers.single_output import KernelSolution, SingleOutput
-from hybridmix.med.solvers.slopes import Slope, slope_of
+from hybridmix.med.solvers.single_output import (
+    TIGHTER,
+    TIGHTEST,
+    KernelSolution,
+    SingleOutput,
+)
+from hybridmix.med.solvers.slopes import slope_of
+from hybridmix.med.solvers.steps import Variable, axis_step
 from hybridmix.progress import announce
 
 # Share of random axes among the learned ones, and successors that an axis remembers.
 _EXPLORING, _REMEMBERED = 0.2, 8
 # How quickly the fit of the decaying gains forgets.
 _FORGETTING = 0.01
-# A step along a smooth term leaves this part of the violation that is aimed at.
-_EXACT = 0.05
-_TIGHTER, _TIGHTEST = 0.3, 1e-6
-_MOST_HALVINGS = 100
 
 
 def maximise_by_axes(
@@ -96,24 +96,30 @@ def maximise_by_axes(
             violations = state.violations()
             largest = float(np.max(np.abs(violations)))
             if largest <= aim:
-                found = state.found(largest <= tol)
-                if found.relative_gap <= tol or aim < _TIGHTEST * tol:
+                settled = state.found(largest <= tol)
+                if settled.relative_gap <= tol or aim < TIGHTEST * tol:
+                    found = settled
                     break
-                aim *= _TIGHTER
+                aim *= TIGHTER
                 continue
-            for _ in range(round_length):
-                axis = chooser.next(violations)
-                chooser.note(axis, state.maximise(axis, aim))
-            n_steps += round_length
+            n_more = min(round_length, max_iter - n_steps)
+            _take_steps(state, chooser, violations, n_more, aim)
+            n_steps += n_more
             if n_steps % len(dual.rows) == 0:
                 announce("axes", n_steps, max_iter, f"violation {largest:.2g}")
     except KeyboardInterrupt:
-        interrupted, found = True, None
-        state.refresh()
-    if found is None:
-        found = state.found(False)
+        interrupted = True
+    found = found or state.found(False)
     met = found.converged and found.relative_gap <= tol
     return replace(found, n_iter=n_steps, converged=met, interrupted=interrupted)
+
+
+def _take_steps(
+    state: _State, chooser: _Choice, violations: FloatArray, n_steps: int, aim: float
+) -> None:
+    for _ in range(n_steps):
+        axis = chooser.next(violations)
+        chooser.note(axis, state.maximise(axis, aim))
 
 
 class _State:
@@ -123,9 +129,7 @@ class _State:
         self, dual: SingleOutput, variance: float, mean: float, start: FloatArray | None
     ) -> None:
         self.dual, self.variance, self.mean = dual, variance, mean
-        below = 1.0 if dual.prior.smoothness == 0.0 else 1.0 - 1e-12
-        first = np.zeros(len(dual.rows)) if start is None else start
-        self.multipliers = np.clip(first, 0.0, below * dual.upper)
+        self.multipliers = dual.within_bounds(start)
         self.diagonal = dual.diagonal + variance
         self._slope = slope_of(dual.prior)
         self.refresh()
@@ -184,54 +188,16 @@ class _State:
         return replace(found, converged=converged)
 
 
-def axis_step(
-    variable: Variable,
-    derivative: float,
-    diagonal: float,
-    slope: Slope | None,
-    aim: float,
-) -> float:
-    """Return the step of a signed multiplier to the maximum along its axis."""
-    if derivative == 0.0:
-        return 0.0
-    # Upwards from here on: steps and derivatives are multiplied by the direction.
-    direction = 1.0 if derivative > 0.0 else -1.0
-    to_zero, to_upper = variable.room(direction)
-    room = min(to_zero, to_upper)
-    longest = abs(derivative) / diagonal if diagonal > 0.0 else np.inf
-    if slope is None:
-        return direction * min(longest, room)
-    before, bent = variable.pull(slope, 0.0)
-
-    def rest(step: float) -> tuple[float, float]:
-        pull, curvature = variable.pull(slope, direction * step)
-        change = direction * (pull - before)
-        return abs(derivative) - diagonal * step + change, diagonal + curvature
-
-    if to_zero < longest and rest(to_zero)[0] >= 0.0:
-        return direction * to_zero
-    low, high, step = 0.0, min(longest, room), abs(derivative) / (diagonal + bent)
-    for _ in range(_MOST_HALVINGS):
-        if not low < step < high:
-            step = 0.5 * (low + high)
-        left, curvature = rest(step)
-        if abs(left) <= _EXACT * aim:
-            break
-        low, high = (step, high) if left > 0.0 else (low, step)
-        step += left / curvature
-    return direction * step
-
-
-class _Choice(ABC):
-    """Which axis comes next."""
+class _Choice:
+    """Which axis comes next: any, if nothing better is known."""
 
     def __init__(self, state: _State, generator: np.random.Generator) -> None:
         self.state, self.generator = state, generator
         self.n_axes = len(state.multipliers)
 
-    @abstractmethod
     def next(self, violations: FloatArray) -> int:
         """Return the next axis; violations are those before the round."""
+        return int(self.generator.integers(self.n_axes))
 
     def note(self, axis: int, gain: float) -> None:
         """Learn from the gain of a step along an axis, or not."""
@@ -244,13 +210,6 @@ class _Greedy(_Choice):
         state = self.state
         gains = violations**2 / (state.diagonal + state.curvatures)
         return int(gains.argmax())
-
-
-class _Random(_Choice):
-    """Any axis."""
-
-    def next(self, violations: FloatArray) -> int:
-        return int(self.generator.integers(self.n_axes))
 
 
 class _Learned(_Choice):
@@ -271,7 +230,7 @@ class _Learned(_Choice):
         known = self._successors[self._last]
         if known and self.generator.random() >= _EXPLORING:
             return max(known, key=known.__getitem__)
-        return int(self.generator.integers(self.n_axes))
+        return super().next(violations)
 
     def note(self, axis: int, gain: float) -> None:
         known = self._successors[self._last]
@@ -309,6 +268,6 @@ class _Decay:
 
 _CHOICES: dict[str, type[_Choice]] = {
     "greedy": _Greedy,
-    "random": _Random,
+    "random": _Choice,
     "learned": _Learned,
 }

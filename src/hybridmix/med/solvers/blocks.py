@@ -8,16 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridmix._typing import FloatArray
-from hybridmix.med.kernels import Block
+from hybridmix.med.gram import Block
 from hybridmix.med.solvers.slopes import Slope
+from hybridmix.med.solvers.steps import Variable, move_pair
 
 # Rows closer than this, relative to the largest diagonal entry, count as this far apart.
 _SAME = 1e-7
-# Multipliers closer than this to a bound, relative to the other one, are at the bound.
-_AT_BOUND = 1e-12
-# A step along a smooth term leaves this part of the violation that is aimed at.
-_EXACT = 0.05
-_MOST_HALVINGS = 60
 
 
 class Box(NamedTuple):
@@ -27,41 +23,6 @@ class Box(NamedTuple):
     upper: FloatArray
     signs: FloatArray
     weights: FloatArray
-
-
-class Variable:
-    """One multiplier and its term in the dual, in plain numbers."""
-
-    __slots__ = ("lam", "sign", "upper", "weight")
-
-    def __init__(self, lam: float, upper: float, sign: float, weight: float) -> None:
-        self.lam, self.upper, self.sign, self.weight = lam, upper, sign, weight
-
-    def pull(self, slope: Slope, signed_step: float) -> tuple[float, float]:
-        """Return signed slope and curvature after a step of the signed multiplier."""
-        value, bent = slope((self.lam + self.sign * signed_step) / self.weight)
-        return self.sign * value, bent / self.weight
-
-    def curvature(self, slope: Slope) -> float:
-        """Return minus the second derivative of the term."""
-        return slope(self.lam / self.weight)[1] / self.weight
-
-    def room(self, direction: float) -> tuple[float, float]:
-        """Return the ways to zero and to the upper bound; infinite if not that way."""
-        if self.sign * direction < 0.0:
-            return self.lam, math.inf
-        return math.inf, self.upper - self.lam
-
-    def move(self, signed_step: float, is_open: bool) -> None:
-        """Take a step; multipliers that come close to a bound are put there."""
-        lam = self.lam + self.sign * signed_step
-        if lam <= _AT_BOUND * min(self.upper, 1.0):
-            lam = 0.0
-        elif is_open:
-            lam = min(lam, math.nextafter(self.upper, 0.0))
-        elif lam >= self.upper * (1.0 - _AT_BOUND):
-            lam = self.upper
-        self.lam = lam
 
 
 class Variables(dict[int, Variable]):
@@ -173,17 +134,15 @@ def solve_block(
             break
         first, second = variables[i], variables[j]
         distance = float(steepness[j]) ** -2
-        step, pulled = _pair_step(first, second, top - bottom, distance, slope, aim)
-        first.move(step, is_open)
-        second.move(-step, is_open)
+        step, *pulled = move_pair(first, second, top - bottom, distance, slope, aim)
         np.subtract(block.row(i), block.row(j), out=buffer)
         np.multiply(buffer, step, out=buffer)
         np.subtract(ends, buffer, out=ends)
         _mark(ends, i, first, top - float(buffer[i]) + pulled[0])
         _mark(ends, j, second, bottom - float(buffer[j]) + pulled[1])
-        if slope is not None:
-            ease[i] = distances.ease(i, first.curvature(slope))
-            ease[j] = distances.ease(j, second.curvature(slope))
+        if is_open:
+            ease[i] = distances.ease(i, first.curvature)
+            ease[j] = distances.ease(j, second.curvature)
         n_steps += 1
     return variables.multipliers(), n_steps
 
@@ -198,44 +157,3 @@ def _mark(ends: FloatArray, place: int, variable: Variable, derivative: float) -
     rise, fall = (below, above) if variable.sign > 0.0 else (above, below)
     ends[0, place] = derivative if rise else -math.inf
     ends[1, place] = derivative if fall else math.inf
-
-
-def _pair_step(
-    first: Variable,
-    second: Variable,
-    violation: float,
-    distance: float,
-    slope: Slope | None,
-    aim: float,
-) -> tuple[float, tuple[float, float]]:
-    """Return how far the first rises and the second falls, and how their pulls change."""
-    to_zero, to_upper = map(min, first.room(1.0), second.room(-1.0))
-    longest = violation / distance
-    if slope is None:
-        return min(longest, to_zero, to_upper), (0.0, 0.0)
-    before, bent = zip(first.pull(slope, 0.0), second.pull(slope, 0.0), strict=True)
-
-    def rest(step: float) -> tuple[float, float, tuple[float, float]]:
-        (a, p), (b, q) = first.pull(slope, step), second.pull(slope, -step)
-        change = a - before[0], b - before[1]
-        return (
-            violation - distance * step + change[0] - change[1],
-            distance + p + q,
-            change,
-        )
-
-    if to_zero < min(longest, to_upper):
-        left, _, change = rest(to_zero)
-        if left >= 0.0:
-            return to_zero, change
-    low, high = 0.0, min(longest, to_zero, to_upper)
-    step = violation / (distance + sum(bent))
-    for _ in range(_MOST_HALVINGS):
-        if not low < step < high:
-            step = 0.5 * (low + high)
-        left, curvature, change = rest(step)
-        if abs(left) <= _EXACT * aim:
-            break
-        low, high = (step, high) if left > 0.0 else (low, step)
-        step += left / curvature
-    return step, change

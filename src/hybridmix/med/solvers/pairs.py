@@ -20,10 +20,15 @@ import numpy as np
 
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.med.constraints import Constraints
-from hybridmix.med.kernels import KernelMatrix
+from hybridmix.med.gram import KernelMatrix
 from hybridmix.med.margins import MarginPrior
 from hybridmix.med.solvers.blocks import Box, solve_block
-from hybridmix.med.solvers.single_output import KernelSolution, SingleOutput
+from hybridmix.med.solvers.single_output import (
+    TIGHTER,
+    TIGHTEST,
+    KernelSolution,
+    SingleOutput,
+)
 from hybridmix.med.solvers.slopes import slope_of
 from hybridmix.progress import announce
 
@@ -31,14 +36,10 @@ from hybridmix.progress import announce
 _SMALLEST, _LARGEST, _SHARE = 256, 2048, 0.1
 # A block is solved until its violation is this part of that of all constraints.
 _INNER = 0.5
-_KEEP = 0.5
 # Steps within a block, per constraint of it.
 _STEPS = 10
-# Multipliers closer than this to a bound, relative to it, are at the bound.
-_AT_BOUND = 1e-12
-# Tolerances are tightened by this factor until the gap is met.
-_TIGHTER = 0.3
-_TIGHTEST = 1e-6
+# So many blocks without a smaller violation: the kernel's precision allows no more.
+_PATIENCE = 500
 # Multipliers that would change by more than this part of them are far from the optimum.
 _FAR = 1e-3
 _TINY = float(np.finfo(np.float64).tiny)
@@ -80,7 +81,7 @@ def maximise_by_pairs(
     search = _Search(SingleOutput(gram, constraints, prior), start)
     found, interrupted, aim = None, False, tol
     try:
-        while search.n_steps < max_iter:
+        while search.goes_on(max_iter):
             ends = search.ends()
             if ends.violation > aim and search.improve(ends, aim, max_iter):
                 note = f"violation {ends.violation:.2g}"
@@ -88,14 +89,14 @@ def maximise_by_pairs(
             elif search.drift > _DRIFT * aim:
                 search.refresh()
             else:
-                found = search.found(ends, ends.violation <= tol)
-                if found.relative_gap <= tol or aim < _TIGHTEST * tol:
+                settled = search.found(ends, ends.violation <= tol)
+                if settled.relative_gap <= tol or aim < TIGHTEST * tol:
+                    found = settled
                     break
-                aim *= _TIGHTER
+                aim *= TIGHTER
     except KeyboardInterrupt:
-        interrupted, found = True, None
-    if found is None:
-        found = search.found(search.ends(), False)
+        interrupted = True
+    found = found or search.unfinished()
     met = found.converged and found.relative_gap <= tol
     return replace(found, n_iter=search.n_steps, converged=met, interrupted=interrupted)
 
@@ -141,7 +142,7 @@ class _Ends:
         risers, fallers = map(_largest, self.wishes, limits, (half, half))
         turns = np.full((max(len(risers), len(fallers)), 2), -1)
         turns[: len(risers), 0], turns[: len(fallers), 1] = risers, fallers
-        order = np.concatenate([kept[: int(_KEEP * size)], turns.ravel()])
+        order = np.concatenate([kept[:half], turns.ravel()])
         order = order[order >= 0]
         _, first = np.unique(order, return_index=True)
         return order[np.sort(first)[:size]]
@@ -156,10 +157,19 @@ def _largest(values: FloatArray, above: float, count: int) -> IntArray:
 
 
 class _Search:
-    """Multipliers, and the outputs that they make."""
+    """Multipliers, and the outputs that they make.
+
+    Attributes
+    ----------
+    n_steps : int
+        Pair steps so far.
+    drift : float
+        Rounding error of the outputs.
+    """
 
     def __init__(self, dual: SingleOutput, start: FloatArray | None) -> None:
         self.dual, self.n_steps = dual, 0
+        self._n_in_vain, self._least = 0, np.inf
         self._slope = slope_of(dual.prior)
         self.multipliers = feasible(dual, start)
         self._size = int(np.clip(_SHARE * len(dual.rows), _SMALLEST, _LARGEST))
@@ -205,6 +215,8 @@ class _Search:
     def improve(self, ends: _Ends, aim: float, max_iter: int) -> bool:
         """Solve a block of constraints; return whether anything has changed."""
         dual, multipliers = self.dual, self.multipliers
+        self._n_in_vain = 0 if ends.violation < self._least else self._n_in_vain + 1
+        self._least = min(self._least, ends.violation)
         last = self._block
         free = (multipliers[last] > 0.0) & (multipliers[last] < dual.upper[last])
         block = ends.block(last[free], self._size)
@@ -232,6 +244,15 @@ class _Search:
         self.drift = float(np.hypot(self.drift, rounding))
         return n_steps > 0
 
+    def goes_on(self, max_iter: int) -> bool:
+        """Return whether steps are left, and have been of use."""
+        return self.n_steps < max_iter and self._n_in_vain < _PATIENCE
+
+    def unfinished(self) -> KernelSolution:
+        """Return the multipliers as they are, with outputs free of rounding errors."""
+        self.refresh()
+        return self.found(self.ends(), converged=False)
+
     def found(self, ends: _Ends, converged: bool) -> KernelSolution:
         """Return the multipliers with their bias, value and gap."""
         found = self.dual.solution(self.multipliers, self.outputs, ends.bias)
@@ -241,21 +262,15 @@ class _Search:
 def _by_row(rows: IntArray, signed: FloatArray) -> tuple[IntArray, FloatArray]:
     """Add up the weights of the two sides of a row."""
     distinct, inverse = np.unique(rows, return_inverse=True)
-    return distinct, np.bincount(inverse, signed, len(distinct))
+    totals = np.bincount(inverse, signed, len(distinct))
+    return distinct, totals.astype(np.float64, copy=False)
 
 
 def feasible(dual: SingleOutput, start: FloatArray | None) -> FloatArray:
     """Return multipliers near the start that are within bounds and in balance."""
-    if start is None:
-        return np.zeros(len(dual.rows))
-    multipliers = np.clip(start, 0.0, _largest_multipliers(dual))
+    multipliers = dual.within_bounds(start)
     totals = [float(multipliers[dual.signs == sign].sum()) for sign in (1.0, -1.0)]
     for sign, total in zip((1.0, -1.0), totals, strict=True):
         if total > min(totals):
             multipliers[dual.signs == sign] *= min(totals) / total
     return multipliers
-
-
-def _largest_multipliers(dual: SingleOutput) -> FloatArray:
-    """Return the bounds, which a smooth prior does not allow to be reached."""
-    return dual.upper * (1.0 if dual.prior.smoothness == 0.0 else 1.0 - _AT_BOUND)

@@ -15,8 +15,13 @@ import numpy as np
 
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.med.constraints import Constraints
-from hybridmix.med.kernels import KernelMatrix
+from hybridmix.med.gram import KernelMatrix
 from hybridmix.med.margins import MarginPrior
+
+# Tolerances are tightened by this factor until the gap is met, but not below this part.
+TIGHTER, TIGHTEST = 0.3, 1e-6
+# A start leaves this part of the way to a bound that a smooth prior keeps off.
+_OFF = 1e-12
 
 
 @dataclass(frozen=True)
@@ -98,6 +103,13 @@ class SingleOutput:
         self.offsets = np.broadcast_to(np.asarray(constraints.offsets, float), shape)
         self.upper: FloatArray = prior.upper * self.weights
         self.diagonal: FloatArray = gram.diagonal[self.rows]
+
+    def within_bounds(self, start: FloatArray | None) -> FloatArray:
+        """Return multipliers to start with: those given as far as bounds allow, or 0."""
+        if start is None:
+            return np.zeros(len(self.rows))
+        part = 1.0 if self.prior.smoothness == 0.0 else 1.0 - _OFF
+        return np.clip(start, 0.0, part * self.upper)
 
     def outputs(self, multipliers: FloatArray) -> FloatArray:
         """Return the outputs (n,) without bias."""
