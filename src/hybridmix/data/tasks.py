@@ -55,7 +55,7 @@ def split_column(X: Any, column: str | int) -> tuple[Any, np.ndarray]:
     return table[:, kept], np.asarray(table[:, column])
 
 
-def encode_tasks(task: Any, n_rows: int) -> tuple[np.ndarray, IntArray]:
+def encode_tasks(task: object, n_rows: int) -> tuple[np.ndarray, IntArray]:
     """Give tasks numbers.
 
     Parameters
@@ -79,7 +79,7 @@ def encode_tasks(task: Any, n_rows: int) -> tuple[np.ndarray, IntArray]:
     return tasks, numbers
 
 
-def number_tasks(task: Any, tasks: np.ndarray, n_rows: int) -> IntArray:
+def number_tasks(task: object, tasks: np.ndarray, n_rows: int) -> IntArray:
     """Return the task numbers of rows whose tasks must be among those of training."""
     if task is None:
         if len(tasks) == 1:
@@ -99,7 +99,7 @@ def number_tasks(task: Any, tasks: np.ndarray, n_rows: int) -> IntArray:
     return np.array([numbers[value] for value in values], dtype=np.intp)
 
 
-def _read(task: Any, n_rows: int) -> np.ndarray:
+def _read(task: object, n_rows: int) -> np.ndarray:
     """Return the tasks of rows, all of one kind."""
     values = as_labels(task)
     check_consistent_length(np.empty(n_rows), values)

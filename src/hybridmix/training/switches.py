@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -239,7 +238,7 @@ def _column_units(rows: SwitchRows, standardise: bool) -> tuple[FloatArray, Floa
     Sparse columns are not centred: a flat bias makes up for it.
     """
     X = rows.X
-    members: Any = sparse.csr_array(
+    members = sparse.csr_array(
         (rows.weights, (rows.tasks, np.arange(len(rows.tasks)))),
         shape=(rows.n_tasks, len(rows.tasks)),
     )
@@ -247,7 +246,7 @@ def _column_units(rows: SwitchRows, standardise: bool) -> tuple[FloatArray, Floa
     if isinstance(X, sparse.csr_array):
         centres = np.zeros((rows.n_tasks, X.shape[1]))
     else:
-        centres = (members @ X) / totals
+        centres = np.asarray(members @ X) / totals
     if not standardise:
         return centres, np.ones(X.shape[1])
     if isinstance(X, sparse.csr_array):
@@ -256,7 +255,8 @@ def _column_units(rows: SwitchRows, standardise: bool) -> tuple[FloatArray, Floa
         variances = np.maximum(squares - means**2, 0.0)
         least = _SPARSE_CONSTANT * np.sqrt(squares.max(axis=0))
     else:
-        variances = (members @ (X - centres[rows.tasks]) ** 2) / totals
+        squares = (X - centres[rows.tasks]) ** 2
+        variances = np.asarray(members @ squares) / totals
         least = _CONSTANT * np.abs(centres).max(axis=0)
     scale = np.sqrt(np.sum(totals / totals.sum() * variances, axis=0))
     # Nothing is left of a constant column.
