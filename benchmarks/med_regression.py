@@ -1,12 +1,14 @@
 """Regression by maximum entropy discrimination: the tables of Jebara (2004).
 
 "boston": 481 rows to train on and 25 to test, all 104 columns of second order, as in
-Table 4.1. The claim is that switches (a small prior inclusion) lower the error. Splits
-are those of the seeds 0 to 11.
+Table 4.1. The claim is that switches (a small prior inclusion) lower the error.
 
 "ailerons": 96 rows with a target and 904 without, a quadratic kernel, as in Figure 4.14.
 The claim is that rows without a target lower the error. It is measured on these 904 rows
-("transductive") and on 3000 others ("test"), on the splits of the seeds 0 to 11.
+("transductive") and on 3000 others ("test").
+
+The splits are those of the seeds 12 to 19 (boston) and 12 to 23 (ailerons). The grids
+were widened on the seeds 0 to 11, where inner cross-validation chose an end of them.
 
 Columns and targets are standardised by the training rows; errors are in standard
 deviations of the training targets. All settings are chosen by five-fold cross-validation
@@ -44,8 +46,8 @@ from sklearn.svm import SVR
 from hybridmix import MEDRegressor
 
 EPSILON = 0.1
-INCLUSIONS = [0.1, 1e-3, 1e-5]
-SEEDS = {"boston": 12, "ailerons": 12}
+INCLUSIONS = [0.5, 0.1, 1e-3, 1e-5]
+SEEDS = {"ailerons": range(12, 24), "boston": range(12, 20)}
 N_KNOWN, N_UNKNOWN, N_TEST = 96, 904, 3000
 # What the differences of the summary are taken from.
 WITHOUT = {"boston": "MED", "ailerons": "MED, rows with a target"}
@@ -85,7 +87,7 @@ def boston(data: Path, seed: int) -> Iterator[Row]:
     contestants: dict[str, Any] = {
         "MED": searched(MEDRegressor(**smooth), penalties),
         "MED, switches": searched(
-            MEDRegressor(**smooth), {"C": [0.3, 1.0, 3.0], "inclusion": INCLUSIONS}
+            MEDRegressor(**smooth), {"C": [0.03, 0.1, 0.3, 1.0], "inclusion": INCLUSIONS}
         ),
         "SVR, linear": searched(SVR(kernel="linear", epsilon=EPSILON), penalties),
         "LassoCV": LassoCV(cv=5),
@@ -142,7 +144,9 @@ def ailerons(data: Path, seed: int) -> Iterator[Row]:
             ("test", slice(n, None)),
         ):
             found = errors(model.predict(rows[place]), targets[place])
-            chosen = getattr(model, "best_params_", {"C": getattr(model, "C", np.nan)})
+            chosen = getattr(model, "best_params_", {})
+            if isinstance(model, MEDRegressor):
+                chosen = {"C": model.C, "weight": model.unlabelled_weight}
             yield {
                 "rows": part,
                 "contestant": name,
@@ -159,7 +163,7 @@ def transductive(rows: np.ndarray, own: np.ndarray) -> MEDRegressor:
     targets[: len(own)] = own
     folds = list(KFold(5, shuffle=True, random_state=0).split(own))
     best, least = None, np.inf
-    for C, weight in itertools.product([0.01, 0.1, 1.0, 10.0], [0.01, 0.1]):
+    for C, weight in itertools.product([0.01, 0.1, 1.0, 10.0], [0.001, 0.01, 0.1]):
         model = MEDRegressor(
             "poly",
             C=C,
@@ -217,8 +221,8 @@ def summary(rows: Sequence[Row]) -> list[Row]:
 
 def run(options: Options) -> None:
     rows: list[Row] = []
-    for name, measure in (("boston", boston), ("ailerons", ailerons)):
-        for seed in range(1 if options.quick else SEEDS[name]):
+    for name, measure in (("ailerons", ailerons), ("boston", boston)):
+        for seed in SEEDS[name][: 1 if options.quick else None]:
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
