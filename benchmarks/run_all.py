@@ -24,6 +24,8 @@ SCRIPTS = [
     "outliers",
     "defaults",
     "regression",
+    "med_regression",
+    "med_outliers",
     "targets",
     "networks",
     "network_start",

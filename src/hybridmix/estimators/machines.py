@@ -69,7 +69,7 @@ class MachineEstimator(FittedMachine):
     model: Any = "linear"
     _: KW_ONLY
     C: float = 1.0
-    smoothness: float = 1.0
+    smoothness: float | str = 1.0
     bias: float | str = "flat"
     inclusion: float = 1.0
     kernels: Any = None
@@ -83,6 +83,8 @@ class MachineEstimator(FittedMachine):
     verbose: int = 0
 
     _models: ClassVar[tuple[str, ...]] = FUNCTIONS
+    # What the smoothness may be instead of a number.
+    _smoothness_word: ClassVar[str | None] = None
     # What to do about missing values.
     _remedy: ClassVar[str] = (
         "Linear and kernel models need complete rows: fill the holes with a "
@@ -112,7 +114,8 @@ class MachineEstimator(FittedMachine):
             hint = " It may also be a function of two arrays of rows."
             check_word("model", self.model, self._models, hint)
         check_number("C", self.C, 1e-12, 1e12)
-        check_number("smoothness", self.smoothness, 0.0, 1e12)
+        word = self._smoothness_word
+        check_number("smoothness", self.smoothness, 0.0, 1e12, or_word=word)
         check_number("bias", self.bias, 0.0, 1e12, or_word="flat")
         check_number("inclusion", self.inclusion, 1e-300, 1.0)
         check_number("gamma", self.gamma, 1e-300, or_word="scale")

@@ -25,6 +25,7 @@ from hybridmix.estimators.machines import (
     training_messages,
 )
 from hybridmix.estimators.med_densities import conjugate_for
+from hybridmix.estimators.med_published import machine_attributes
 from hybridmix.estimators.options import warn_of
 from hybridmix.estimators.targets import RealTargets
 from hybridmix.med.machines import LinearMachine, StackedMachine
@@ -68,10 +69,12 @@ class MEDRegressor(RealTargets, MachineEstimator):
         Largest multiplier of a row: the slope of the loss of a large error.
     epsilon : float, default=0.1
         Width of the tube, in units of the target.
-    smoothness : float, default=0.1
+    smoothness : float or "auto", default="auto"
         :math:`\tau`, how smooth the loss is. 0 is that of a support vector regression;
-        the larger ``smoothness / C``, the wider is the tube in effect. With switches, 0
-        takes many more iterations.
+        with switches, it takes many more iterations. Errors up to about
+        ``smoothness / C`` cost nothing: where that is more than the targets vary, nothing
+        is learned. "auto" is ``C * epsilon``, for which errors up to ``1.25 * epsilon``
+        cost nothing, whatever ``C`` is.
     bias : "flat" or float, default="flat"
         Standard deviation of the bias a priori; 0 for none.
     inclusion : float, default=1.0
@@ -159,13 +162,14 @@ class MEDRegressor(RealTargets, MachineEstimator):
 
     _: KW_ONLY
     epsilon: float = 0.1
-    smoothness: float = 0.1
+    smoothness: float | str = "auto"
     transduction: str | None = None
     unlabelled_weight: float = 1.0
     prior_strength: float = 1.0
     categorical_features: Sequence[int | str | bool] | None = None
 
     _models: ClassVar[tuple[str, ...]] = (*FUNCTIONS, _RATIO)
+    _smoothness_word: ClassVar[str | None] = "auto"
     _remedy: ClassVar[str] = (
         "Linear and kernel models need complete rows: fill the holes with a "
         "MixtureImputer in a pipeline, or use MixtureRegressor or model='independent', "
@@ -226,7 +230,7 @@ class MEDRegressor(RealTargets, MachineEstimator):
         found = {
             **attributes,
             **training_attributes(trained),
-            **_of_machines(parts, several, self._is_precomputed),
+            **({} if self._is_precomputed else _of_machine(trained, several)),
             **_of_rows(parts, used, several),
             "n_outputs_": columns.n_columns,
             "target_ndim_": n_dimensions,
@@ -261,7 +265,9 @@ class MEDRegressor(RealTargets, MachineEstimator):
         self, features: Any, weights: FloatArray | None, schema: Schema | None
     ) -> TrainTarget:
         """Return how a target is trained on."""
-        prior = TubeMargin(float(self.C), float(self.smoothness), float(self.epsilon))
+        C, epsilon = float(self.C), float(self.epsilon)
+        tau = C * epsilon if self.smoothness == "auto" else float(self.smoothness)
+        prior = TubeMargin(C, tau, epsilon)
         if not self._has_densities:
             options = self._options(features, prior, weights)
             return TubeFunctions(options, float(self.unlabelled_weight))
@@ -344,21 +350,15 @@ class MEDRegressor(RealTargets, MachineEstimator):
         require(has_schema == self._has_densities, "schema_ is wrong")
 
 
-def _of_machines(
-    parts: list[TrainedMachine], several: bool, precomputed: bool
-) -> dict[str, Any]:
-    """Return the attributes that the machines determine."""
-    found: dict[str, Any] = {}
-    inclusions = [part.inclusion for part in parts if part.inclusion is not None]
-    if inclusions:
-        found["inclusion_"] = np.stack(inclusions) if several else inclusions[0]
-    machines = [part.machine for part in parts if isinstance(part.machine, LinearMachine)]
-    if machines and not precomputed:
-        coef = np.vstack([machine.coef for machine in machines])
-        bias = np.concatenate([machine.bias for machine in machines])
-        found["coef_"] = coef if several else coef[0]
-        found["intercept_"] = bias if several else float(bias[0])
-    return found
+def _of_machine(trained: TrainedMachine, several: bool) -> dict[str, Any]:
+    """Return the attributes that the machine determines, in the form of the targets."""
+    found = machine_attributes(trained)
+    if several:
+        return found
+    single = {name: values[0] for name, values in found.items()}
+    if "intercept_" in single:
+        single["intercept_"] = float(single["intercept_"])
+    return single
 
 
 def _of_rows(
