@@ -16,6 +16,7 @@ SCRIPTS = [
     "em",
     "em_missing",
     "med_kernels",
+    "med_generative",
     "em_acceleration",
     "subspace_cost",
     "scaling",
