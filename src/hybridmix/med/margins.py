@@ -306,10 +306,11 @@ class TubeMargin(MarginPrior):
         reciprocal of the room left that steps are taken in.
         """
         tau, C = self.smoothness, self.C
-        low, high = np.zeros_like(margins), np.full_like(margins, C)
+        # Closer to the bound, what is left of it would be lost to rounding.
+        low, high = np.zeros_like(margins), np.full_like(margins, C * (1.0 - 1e-12))
         # Exact for a tube of width 0, and a bound from above otherwise.
         start = C - tau / np.maximum(-margins, tau / C)
-        multipliers = np.clip(start, 0.0, C * (1.0 - 1e-12))
+        multipliers = np.clip(start, low, high)
         for _ in range(_TUBE_ITERATIONS):
             _, slope, curvature = self.dual(multipliers)
             rest = slope - margins
