@@ -25,6 +25,8 @@ SCRIPTS = [
     "regression",
     "targets",
     "networks",
+    "med_selection",
+    "med_tasks",
     "roth",
     "roth_time",
     "roth_curves",
