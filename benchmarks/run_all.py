@@ -30,6 +30,8 @@ SCRIPTS = [
     "targets",
     "networks",
     "network_start",
+    "med_selection",
+    "med_tasks",
     "roth",
     "roth_time",
     "roth_curves",
