@@ -122,6 +122,15 @@ def test_the_mean_margin_is_where_multipliers_vanish():
             assert prior.dual(np.zeros(1)).slope[0] == pytest.approx(prior.least)
 
 
+@pytest.mark.parametrize("prior", PRIORS, ids=str)
+def test_losses_of_rows_very_far_away_are_finite(prior):
+    margins = -np.geomspace(1.0, 1e20, 30)
+    found = prior.loss(margins)
+    assert all(np.isfinite(part).all() for part in found)
+    if np.isfinite(prior.upper):
+        np.testing.assert_allclose(found.value[-1], -prior.C * margins[-1], rtol=1e-6)
+
+
 def test_small_smoothness_tends_to_the_hinge():
     margins = np.linspace(-3.0, 2.0, 50)
     for prior in PRIORS:

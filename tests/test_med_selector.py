@@ -80,6 +80,11 @@ def test_the_number_of_columns_to_keep():
     )
     some = MEDFeatureSelector(threshold=0.9).fit(X, y)
     np.testing.assert_array_equal(some.get_support(), some.inclusion_ > 0.9)
+    none = MEDFeatureSelector(C=1e-6).fit(X, y)
+    assert none.inclusion_.max() < 0.1
+    np.testing.assert_array_equal(
+        none.get_support(indices=True), [np.argmax(none.scores_)]
+    )
     few = MEDFeatureSelector(n_features_to_select=1e-9).fit(X, y)
     np.testing.assert_array_equal(few.get_support(indices=True), [np.argmax(few.scores_)])
 

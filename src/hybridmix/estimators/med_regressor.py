@@ -156,7 +156,7 @@ class MEDRegressor(RealTargets, MachineEstimator):
     >>> from hybridmix import MEDRegressor
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = make_pipeline(StandardScaler(), MEDRegressor(epsilon=10.0))
-    >>> bool(model.fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.45)
+    >>> bool(model.fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.4)
     True
     """
 

@@ -62,7 +62,9 @@ class MEDFeatureSelector(SelectorMixin, SwitchEstimator):
         How many columns to keep, as a number or as a share of all; those with the highest
         `scores_` are kept. None goes by ``threshold``.
     threshold : float or None, default=None
-        Keep columns that are included with more than this probability; None for 0.5.
+        Keep columns that are included with more than this probability. None is 0.5, but
+        keeps the best column whatever its probability. Where many columns say the same,
+        as genes do, each has a small probability: use ``n_features_to_select`` there.
     task : {"auto", "classify", "regress"}, default="auto"
         What ``y`` is. "auto" takes fractions, and numbers with more than 30 different
         values, for real targets, and everything else for labels.
@@ -214,8 +216,10 @@ class MEDFeatureSelector(SelectorMixin, SwitchEstimator):
     def _get_support_mask(self) -> BoolArray:
         check_is_fitted(self, "machine_")
         if self.n_features_to_select is None:
-            least = _THRESHOLD if self.threshold is None else float(self.threshold)
-            return self.inclusion_ > least
+            if self.threshold is None:
+                # Models that follow could do nothing with an empty table.
+                return (self.inclusion_ > _THRESHOLD) | (self.ranking_ == 1)
+            return self.inclusion_ > float(self.threshold)
         return self.ranking_ <= self._n_selected(len(self.ranking_))
 
     def _n_selected(self, n_columns: int) -> int:

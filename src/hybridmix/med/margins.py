@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.polynomial.polynomial import polyval
 
 from hybridmix._registered import registered
 from hybridmix._require import require_number, require_positive
@@ -306,10 +307,11 @@ class TubeMargin(MarginPrior):
         reciprocal of the room left that steps are taken in.
         """
         tau, C = self.smoothness, self.C
-        low, high = np.zeros_like(margins), np.full_like(margins, C)
+        # Closer to the bound, what is left of it would be lost to rounding.
+        low, high = np.zeros_like(margins), np.full_like(margins, C * (1.0 - 1e-12))
         # Exact for a tube of width 0, and a bound from above otherwise.
         start = C - tau / np.maximum(-margins, tau / C)
-        multipliers = np.clip(start, 0.0, C * (1.0 - 1e-12))
+        multipliers = np.clip(start, low, high)
         for _ in range(_TUBE_ITERATIONS):
             _, slope, curvature = self.dual(multipliers)
             rest = slope - margins
@@ -336,15 +338,12 @@ def _decay(x: FloatArray, width: float) -> tuple[FloatArray, FloatArray, FloatAr
     small = t < _SMALL
     s = np.where(small, 1.0, t)
     e = np.exp(-s)
-    series = [
-        1 - t / 2 + t**2 / 6 - t**3 / 24 + t**4 / 120 - t**5 / 720,
-        -1 / 2 + t / 3 - t**2 / 8 + t**3 / 30 - t**4 / 144 + t**5 / 840,
-        1 / 3 - t / 4 + t**2 / 10 - t**3 / 36 + t**4 / 168 - t**5 / 960,
-    ]
-    exact = [
-        -np.expm1(-s) / s,
-        (e * (1 + s) - 1) / s**2,
-        (2 - e * (s**2 + 2 * s + 2)) / s**3,
-    ]
-    h, h1, h2 = (np.where(small, a, b) for a, b in zip(series, exact, strict=True))
+    h = -np.expm1(-s) / s
+    h1 = (e - h) / s
+    h2 = -(e + 2.0 * h1) / s
+    if small.any():  # differences of nearly equal numbers: series instead
+        t = t[small]
+        h[small] = polyval(t, [1, -1 / 2, 1 / 6, -1 / 24, 1 / 120, -1 / 720])
+        h1[small] = polyval(t, [-1 / 2, 1 / 3, -1 / 8, 1 / 30, -1 / 144, 1 / 840])
+        h2[small] = polyval(t, [1 / 3, -1 / 4, 1 / 10, -1 / 36, 1 / 168, -1 / 960])
     return width * h, width**2 * h1, width**3 * h2

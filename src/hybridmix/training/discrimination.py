@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
@@ -13,7 +13,12 @@ from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data import Rows
 from hybridmix.families.conjugates import Conjugate
 from hybridmix.med.constraints import Constraints, Rivals, SignedRows
-from hybridmix.med.machines import DensityMachine, StackedMachine
+from hybridmix.med.machines import (
+    DensityMachine,
+    KernelMachine,
+    LinearMachine,
+    StackedMachine,
+)
 from hybridmix.med.models.families import ClassFamilies, empirical_prior, flat_prior
 from hybridmix.models.calibration import Calibration
 from hybridmix.training.calibration import fitted_calibration
@@ -70,6 +75,7 @@ class LabelledRows:
         return self.labels >= 0
 
 
+M = TypeVar("M", LinearMachine, KernelMachine, DensityMachine)
 Train: TypeAlias = Callable[[LabelledRows], TrainedMachine]
 
 
@@ -108,7 +114,7 @@ class Functions:
             return stacked([self._train_signs(rows, own) for own in signs])
         asked = Rivals(rows.labels, rows.n_classes, rows.weights)
         trained = train_machine(rows.features, asked, self.options)
-        return replace(trained, machine=_centred(trained.machine))
+        return replace(trained, machine=_centred(trained.machine))  # type: ignore[type-var]
 
     def _train_signs(self, rows: LabelledRows, signs: FloatArray) -> TrainedMachine:
         """Train one class against the others."""
@@ -189,7 +195,7 @@ def _median(values: FloatArray, weights: FloatArray | float) -> float:
     return float(values[order[np.searchsorted(below, 0.5 * below[-1])]])
 
 
-def _centred(machine: Any) -> Any:
+def _centred(machine: M) -> M:
     """Return a machine of all classes whose biases have the sum 0.
 
     Margins are differences of outputs: a constant added to all of them is arbitrary.
