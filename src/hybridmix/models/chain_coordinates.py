@@ -43,7 +43,7 @@ class LogitTable:
 
     def vector(self, logs: FloatArray) -> FloatArray:
         """Return a vector that stands for log probabilities."""
-        return (logs - self._logs)[self.is_free] / self._steps
+        return (logs[self.is_free] - self._logs[self.is_free]) / self._steps
 
     def gradient(self, logs: FloatArray, counts: FloatArray) -> FloatArray:
         """Pull derivatives by the log probabilities, which are counts, back."""

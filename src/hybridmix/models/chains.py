@@ -19,9 +19,15 @@ from hybridmix.data.sequence_rows import SequenceRows
 from hybridmix.families.base import Family, Parameters
 from hybridmix.models.base import Model
 from hybridmix.models.chain_coordinates import ChainCoordinates
-from hybridmix.models.chain_evaluation import ChainEvaluation, evaluated
+from hybridmix.models.chain_evaluation import (
+    ChainEvaluation,
+    chain_weights,
+    evaluated,
+    log_emissions,
+)
 from hybridmix.models.chain_statistics import ChainStatistics, components_of
 from hybridmix.models.damping import damped_components, damped_logs
+from hybridmix.models.forward_backward import most_probable_paths
 from hybridmix.models.packed import PreparedSequences
 
 # What the methods of chains need of their family.
@@ -206,6 +212,34 @@ class Chains(Model[PreparedSequences, ChainStatistics]):
     ) -> ChainEvaluation:
         """Evaluate the log joint densities of the sequences' own classes."""
         return evaluated(self, prepared.own_classes(labels))
+
+    def paths(
+        self, prepared: PreparedSequences, labels: IntArray
+    ) -> tuple[FloatArray, IntArray]:
+        """Return the most probable paths of states in given classes.
+
+        Parameters
+        ----------
+        prepared : PreparedSequences
+            The sequences.
+        labels : ndarray of shape (n,)
+            Their classes.
+
+        Returns
+        -------
+        scores : ndarray of shape (n,)
+            Log joint density of each sequence, its class and its path.
+        states : ndarray of shape (F,)
+            State of each frame, one sequence after the other.
+        """
+        packed = prepared.own_classes(labels)
+        packing = packed.packing
+        scores, states = most_probable_paths(
+            packing, log_emissions(self, packed), chain_weights(self, packed)
+        )
+        by_frame = np.empty(packing.n_frames, np.intp)
+        by_frame[packing.source] = states[0]
+        return scores[0][packing.inverse] + self.log_class_prior[labels], by_frame
 
     def zero_statistics(self) -> ChainStatistics:
         """Return the statistics of no sequences."""
