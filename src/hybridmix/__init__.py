@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from hybridmix.estimators import (
+        HMMDensity,
+        HybridHMMClassifier,
         HybridMixtureClassifier,
         HybridMixtureClassifierCV,
         MEDClassifier,
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 __version__ = "0.2.0.dev0"
 
 __all__ = [
+    "HMMDensity",
+    "HybridHMMClassifier",
     "HybridMixtureClassifier",
     "HybridMixtureClassifierCV",
     "MEDClassifier",
