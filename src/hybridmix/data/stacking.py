@@ -181,7 +181,7 @@ def _aligned(number: int, frame: Frame, first: Frame, names: list[str]) -> Frame
         return frame
     if set(columns) != set(names):
         raise ValueError(
-            f"Sequence {number} does not have the columns of sequence 0. Only in sequence "
+            f"Sequence {number} has other columns than sequence 0. Only in sequence "
             f"0: {_difference(names, columns)}. Only in sequence {number}: "
             f"{_difference(columns, names)}."
         )
@@ -313,8 +313,8 @@ def _warn_of_empty_ends(panel: np.ndarray) -> None:
     n_empty = int(_is_missing_cell(panel[:, -1]).all(axis=1).sum())
     if n_empty:
         warnings.warn(
-            f"{n_empty} of {n_sequences} sequences end with frames that have no values. "
-            "They are kept, as frames whose values are missing. If they are padding, drop "
+            f"{n_empty} of {n_sequences} sequences end with frames without values. "
+            "They are kept, as frames with missing values. If they are padding, drop "
             "them: pass the lengths of the sequences as lengths=, or use "
             f"Sequences.from_padded. If not, pass lengths=[{longest}] * {n_sequences}.",
             UserWarning,
