@@ -24,6 +24,7 @@ from hybridmix.data.stacking import (
     Stack,
     is_list,
     name_columns,
+    refuse_sparse,
     slice_rows,
     stack_list,
     stack_panel,
@@ -334,6 +335,7 @@ def as_stack(frames: object) -> Stack:
     """Return frames as they are, if they are a table."""
     if as_frame(frames, "frames") is not None:
         return cast(Stack, frames)
+    refuse_sparse("X", frames)
     array = np.asarray(frames)
     if array.ndim != 2 or array.shape[1] == 0:
         raise ValueError(

@@ -50,6 +50,15 @@ def _frame_of(frames: Stack) -> Frame:
     return nw.from_native(frames, eager_only=True)
 
 
+def refuse_sparse(name: str, frames: object) -> None:
+    """Refuse sparse matrices, whose cells NumPy cannot read."""
+    if hasattr(frames, "toarray"):
+        raise TypeError(
+            f"{name} is sparse ({type(frames).__name__}): call .toarray() on it and pass "
+            "the result."
+        )
+
+
 def name_columns(frames: Stack, names: Iterable[str]) -> Stack:
     """Make a pandas data frame of an array, for the sake of the names."""
     try:
@@ -109,6 +118,7 @@ def stack_list(items: Sequence[object]) -> tuple[Stack, IntArray]:
 
 def _as_array(number: int, item: object) -> np.ndarray:
     """Return one sequence as an array of one or two axes."""
+    refuse_sparse(f"Sequence {number}", item)
     try:
         array = np.asarray(item)
     except ValueError:
