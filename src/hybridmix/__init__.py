@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
     from hybridmix.data.sequences import Sequences
     from hybridmix.estimators import (
+        HMMDensity,
+        HybridHMMClassifier,
         HybridMixtureClassifier,
         HybridMixtureClassifierCV,
         MEDClassifier,
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 __version__ = "0.2.0.dev0"
 
 __all__ = [
+    "HMMDensity",
+    "HybridHMMClassifier",
     "HybridMixtureClassifier",
     "HybridMixtureClassifierCV",
     "MEDClassifier",
