@@ -94,7 +94,7 @@ def arrange(keys: Sequence[Hashable], times: np.ndarray | None) -> Arrangement:
 def _numbered(
     values: Sequence[Hashable], purpose: str
 ) -> tuple[IntArray, list[Hashable]]:
-    """Give values numbers, in order of first appearance; also return the distinct ones."""
+    """Give values numbers in order of first appearance; also return distinct values."""
     numbers: dict[Hashable, int] = {}
     try:
         codes = [numbers.setdefault(value, len(numbers)) for value in values]
