@@ -145,9 +145,7 @@ class LabelledUnits(Generic[R]):
         counts = np.bincount(labelled.labels, labelled.weights, n_classes)
         return counts.astype(np.float64)
 
-    def split(
-        self, share: float, generator: np.random.Generator
-    ) -> tuple[Self, Self]:
+    def split(self, share: float, generator: np.random.Generator) -> tuple[Self, Self]:
         """Hold out a share of the labelled units of each class; return rest and held."""
         held = np.zeros(self.n_rows, dtype=bool)
         for label in np.unique(self.labels[self.labels != UNLABELLED]):
@@ -273,7 +271,6 @@ class Dataset(LabelledUnits[Rows]):
         codes = np.concatenate([self.rows.codes, other.rows.codes], axis=1)
         labels = np.concatenate([self.labels, other.labels])
         return Dataset(Rows(real, observed, codes), labels, weights)
-
 
 
 def _mask(rows: Rows) -> BoolArray:

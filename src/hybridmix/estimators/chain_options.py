@@ -97,7 +97,9 @@ class ChainEstimator(FittedChainsEstimator):
         """Return the option n_states, or what a mask of transitions says."""
         n_states = self.get_params(deep=False)["n_states"]
         is_mask = not isinstance(self.topology, str)
-        return len(np.asarray(self.topology)) if is_mask and is_auto(n_states) else n_states
+        return (
+            len(np.asarray(self.topology)) if is_mask and is_auto(n_states) else n_states
+        )
 
     def _chain_options(self) -> ChainOptions:
         """Return the options of training; those that are automatic have usual values."""

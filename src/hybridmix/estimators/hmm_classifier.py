@@ -15,6 +15,7 @@ from hybridmix._require import require, require_instance
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import encode_labels
 from hybridmix.data.sequence_rows import SequenceRows
+from hybridmix.estimators.chain_fitted import FittedChainsEstimator
 from hybridmix.estimators.chain_options import ChainEstimator
 from hybridmix.estimators.chosen import is_auto
 from hybridmix.estimators.labelled import (
@@ -35,9 +36,57 @@ from hybridmix.training.discriminative import Discrimination
 from hybridmix.training.run import check_probabilities
 
 
+class ChainClassifier(ClassifierMixin, FittedChainsEstimator):
+    """Prediction of classes by fitted hidden Markov models."""
+
+    classes_: np.ndarray
+    committee_: ChainCommittee
+    purpose = "models the sequences of each class by a hidden Markov model"
+    fitted_attributes = (
+        *FittedChainsEstimator.fitted_attributes,
+        "classes_",
+        "committee_",
+    )
+
+    def predict_log_proba(self, X: Any, lengths: Any = None) -> FloatArray:
+        return self._log_probabilities(self._encode(X, lengths).rows).T
+
+    def predict_proba(self, X: Any, lengths: Any = None) -> FloatArray:
+        return np.exp(self.predict_log_proba(X, lengths))
+
+    def predict(self, X: Any, lengths: Any = None) -> np.ndarray:
+        best = self._log_probabilities(self._encode(X, lengths).rows).argmax(axis=0)
+        return self.classes_[best]
+
+    def score(
+        self, X: Any, y: Any, lengths: Any = None, sample_weight: Any = None
+    ) -> float:
+        found = self.predict(X, lengths)
+        return float(accuracy_score(y, found, sample_weight=sample_weight))
+
+    def _log_probabilities(self, rows: SequenceRows) -> FloatArray:
+        """Return the log probabilities (C, n) of the classes."""
+        return self.committee_.log_probabilities(
+            lambda member: self._log_joint(rows, member), rows.lengths
+        )
+
+    def _path_classes(self, rows: SequenceRows) -> IntArray:
+        return self._log_probabilities(rows).argmax(axis=0)
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless classes and members belong together."""
+        super().check_consistent()
+        require(np.ndim(self.classes_) == 1, "classes_ is not a list of labels")
+        n_distinct = len(set(self.classes_.tolist()))
+        require(n_distinct == len(self.classes_), "classes_ has a label twice")
+        require_instance("committee_", self.committee_, ChainCommittee)
+        for member in self.committee_.members:
+            self._check_model("committee_", member)
+
+
 @registered
 @dataclass(eq=False, repr=False, kw_only=True)
-class HybridHMMClassifier(ClassifierMixin, ChainEstimator):
+class HybridHMMClassifier(ChainClassifier, ChainEstimator):
     n_states: int | str = field(default="auto", kw_only=False)
     objective: str = "hybrid"
     tradeoff: float | str = "auto"
@@ -54,14 +103,7 @@ class HybridHMMClassifier(ClassifierMixin, ChainEstimator):
     unlabelled: Any = -1
     unlabelled_weight: float | str = "auto"
 
-    purpose = "models the sequences of each class by a hidden Markov model"
-    fitted_attributes = (*ChainEstimator.fitted_attributes, "classes_", "committee_")
-    classes_: np.ndarray
-    committee_: ChainCommittee
-
-    def fit(
-        self, X: Any, y: Any, lengths: Any = None, sample_weight: Any = None
-    ) -> Self:
+    def fit(self, X: Any, y: Any, lengths: Any = None, sample_weight: Any = None) -> Self:
         self._check_options()
         check_labels_given(self, y)
         classes, labels = encode_labels(y, self.unlabelled)
@@ -149,40 +191,3 @@ class HybridHMMClassifier(ClassifierMixin, ChainEstimator):
     def _automatic(self) -> AutomaticChains:
         is_free = is_auto(self.tradeoff) and self.objective == "hybrid"
         return replace(super()._automatic(), tradeoff=is_free)
-
-    # Prediction -------------------------------------------------------------------------
-
-    def predict_log_proba(self, X: Any, lengths: Any = None) -> FloatArray:
-        return self._log_probabilities(self._encode(X, lengths).rows).T
-
-    def predict_proba(self, X: Any, lengths: Any = None) -> FloatArray:
-        return np.exp(self.predict_log_proba(X, lengths))
-
-    def predict(self, X: Any, lengths: Any = None) -> np.ndarray:
-        best = self._log_probabilities(self._encode(X, lengths).rows).argmax(axis=0)
-        return self.classes_[best]
-
-    def score(
-        self, X: Any, y: Any, lengths: Any = None, sample_weight: Any = None
-    ) -> float:
-        found = self.predict(X, lengths)
-        return float(accuracy_score(y, found, sample_weight=sample_weight))
-
-    def _log_probabilities(self, rows: SequenceRows) -> FloatArray:
-        """Return the log probabilities (C, n) of the classes."""
-        return self.committee_.log_probabilities(
-            lambda member: self._log_joint(rows, member), rows.lengths
-        )
-
-    def _path_classes(self, rows: SequenceRows) -> IntArray:
-        return self._log_probabilities(rows).argmax(axis=0)
-
-    def check_consistent(self) -> None:
-        """Raise ValueError unless classes and members belong together."""
-        super().check_consistent()
-        require(np.ndim(self.classes_) == 1, "classes_ is not a list of labels")
-        n_distinct = len(set(self.classes_.tolist()))
-        require(n_distinct == len(self.classes_), "classes_ has a label twice")
-        require_instance("committee_", self.committee_, ChainCommittee)
-        for member in self.committee_.members:
-            self._check_model("committee_", member)

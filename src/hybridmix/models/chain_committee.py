@@ -81,7 +81,9 @@ class ChainCommittee:
         """Number of classes."""
         return self.members[0].n_classes
 
-    def log_probabilities(self, log_joint_of: LogJointOf, lengths: IntArray) -> FloatArray:
+    def log_probabilities(
+        self, log_joint_of: LogJointOf, lengths: IntArray
+    ) -> FloatArray:
         """Return the log probabilities (C, n) of the classes of sequences.
 
         Parameters

@@ -241,9 +241,7 @@ def log_forward_backward(
                     _logsumexp(moved, 1) + log_emission[:, :, block.here]
                 )
         log_beta[:, :, packing.last] = (
-            0.0
-            if chains.log_exit is None
-            else chains.on_lanes(chains.log_exit, packing)
+            0.0 if chains.log_exit is None else chains.on_lanes(chains.log_exit, packing)
         )
         for _, blocks in reversed(packing.steps):
             for block in blocks:

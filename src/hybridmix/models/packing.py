@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -112,8 +113,8 @@ class Packing:
     def steps(self) -> list[tuple[slice, list[Block]]]:
         """For each time after the first: its columns, and the blocks they consist of."""
         ends = np.cumsum(self.sizes.sum(axis=1)).tolist()
-        offsets: list[list[int]] = self._offsets.tolist()  # type: ignore[assignment]
-        sizes: list[list[int]] = self.sizes.tolist()  # type: ignore[assignment]
+        offsets: Any = self._offsets.tolist()
+        sizes: Any = self.sizes.tolist()
         steps = []
         for time in range(1, len(sizes)):
             blocks = []

@@ -137,9 +137,7 @@ class ChainSearch:
         found = [run.solve_likelihood(dataset, self._weight)]
         for station in candidate.stations[:last]:
             start = finished(found[-1])
-            found.append(
-                run.discriminated(station, dataset, None, start, self._weight)
-            )
+            found.append(run.discriminated(station, dataset, None, start, self._weight))
         return found
 
     def scores(self, plan: Sequence[ChainCandidate], budget: Budget) -> list[_Score]:
@@ -252,9 +250,7 @@ def _parts(dataset: SequenceDataset, generator: np.random.Generator) -> list[Par
     return [(_thinned(rest, generator), _thinned(held, generator))]
 
 
-def _thinned(
-    dataset: SequenceDataset, generator: np.random.Generator
-) -> SequenceDataset:
+def _thinned(dataset: SequenceDataset, generator: np.random.Generator) -> SequenceDataset:
     """Return a random part of the sequences; every class keeps some."""
     kept = []
     share = min(1.0, _MOST / max(dataset.labelled().n_rows, 1))

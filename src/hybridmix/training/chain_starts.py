@@ -168,9 +168,7 @@ def _components(
 
     Clusters are those of the frames; components also read the frames before them.
     """
-    index, members = start_memberships(
-        frames, family, shape.n_mixed, "kmeans", generator
-    )
+    index, members = start_memberships(frames, family, shape.n_mixed, "kmeans", generator)
     shares = members.sum(axis=1) + shape.concentration
     return family.start(read.rows[index], members), shares
 
