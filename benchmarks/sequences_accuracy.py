@@ -8,8 +8,8 @@ in training and test sequences alike. With few labels the other training sequenc
 there without their labels, which rivals have no use for.
 
 ``sequences_accuracy_splits.csv`` has a line for each split, ``sequences_accuracy.csv`` means
-over splits. Intervals have 95 %: Wilson's over the test sequences if there is one split,
-otherwise Student's over splits. Settings of all methods are fixed, or chosen on training
+over splits. Intervals have 95 %: the wider one of Wilson's, over the test sequences of one
+split, and Student's over splits. Settings of all methods are fixed, or chosen on training
 sequences. ``--settings`` and ``--methods`` choose some by a part of their names; the
 results of the others are kept.
 """
@@ -138,15 +138,22 @@ def measure(setting: str, number: int, split: Split, name: str, method: Method) 
 
 
 def interval(correct: np.ndarray, n: np.ndarray) -> tuple[float, float]:
-    """Return a confidence interval of the share of correct answers."""
-    if len(n) == 1:
-        found = stats.binomtest(int(correct[0]), int(n[0])).proportion_ci(
-            CONFIDENCE, method="wilson"
-        )
-        return found.low, found.high
+    """Return a confidence interval of the share of correct answers.
+
+    Splits that share test sequences say little about other sequences, and few splits
+    may agree by chance: so the wider one of two intervals is given.
+    """
     shares = correct / n
+    share, size = shares.mean(), round(n.mean())
+    found = stats.binomtest(round(share * size), size).proportion_ci(
+        CONFIDENCE, method="wilson"
+    )
+    if len(n) == 1:
+        return found.low, found.high
     reach = stats.t.ppf(0.5 + CONFIDENCE / 2, len(n) - 1) * stats.sem(shares)
-    return max(shares.mean() - reach, 0.0), min(shares.mean() + reach, 1.0)
+    if 2 * reach < found.high - found.low:
+        return found.low, found.high
+    return max(share - reach, 0.0), min(share + reach, 1.0)
 
 
 def summary(rows: Sequence[Row]) -> list[Row]:
