@@ -38,6 +38,7 @@ class Sequences:
         return len(self.X)
 
     def take(self, index: np.ndarray) -> Sequences:
+        """Return the sequences of these numbers."""
         speakers = None if self.speakers is None else self.speakers[index]
         return Sequences([self.X[i] for i in index], self.y[index], speakers)
 
@@ -46,6 +47,7 @@ class Sequences:
         return replace(self, X=[change(frames) for frames in self.X])
 
     def labelled(self) -> Sequences:
+        """Return the sequences that have a label."""
         return self.take(np.flatnonzero(self.y != UNLABELLED))
 
 
@@ -185,7 +187,9 @@ def changed_frames(
 # Holes ----------------------------------------------------------------------------------
 
 
-def hidden(shape: tuple[int, int], kind: str, share: float, seed: Sequence[int]):
+def hidden(
+    shape: tuple[int, int], kind: str, share: float, seed: Sequence[int]
+) -> np.ndarray:
     """Say which values of a sequence to hide.
 
     Parameters

@@ -186,10 +186,11 @@ def hmm_per_class(
 def fitted_hmm(module: ModuleType, X: Frames, covariance: str, left_right: bool) -> Any:
     """Fit hmmlearn's model to sequences of one class.
 
-    Priors keep it from failing: covariances get one more frame, of variance one, for states
-    of few frames; means get a hundredth of a frame, for states without any; transitions a
-    tenth of one, for states that sequences only end in. Training by scaled probabilities is the
-    fastest that hmmlearn has; where it underflows, logarithms are used from the start.
+    Priors keep it from failing: covariances get one more frame, of variance one, for
+    states of few frames; means get a hundredth of a frame, for states without any;
+    transitions a tenth of one, for states that sequences only end in. Training by scaled
+    probabilities is the fastest that hmmlearn has; where it underflows, logarithms are
+    used from the start.
     """
     d = X[0].shape[1]
     model = module.GaussianHMM(

@@ -7,11 +7,11 @@ sequences with the same numbers per speaker. BasicMotions: the official split. H
 in training and test sequences alike. With few labels the other training sequences are
 there without their labels, which rivals have no use for.
 
-``sequences_accuracy_splits.csv`` has a line for each split, ``sequences_accuracy.csv`` means
-over splits. Intervals have 95 %: the wider one of Wilson's, over the test sequences of one
-split, and Student's over splits. Settings of all methods are fixed, or chosen on training
-sequences. ``--settings`` and ``--methods`` choose some by a part of their names; the
-results of the others are kept.
+``sequences_accuracy_splits.csv`` has a line for each split, ``sequences_accuracy.csv`` has
+means over splits. Intervals have 95 %: the wider one of Wilson's, over the test sequences
+of one split, and Student's over splits. Settings of all methods are fixed, or chosen on
+training sequences. ``--settings`` and ``--methods`` choose some by a part of their names;
+the results of the others are kept.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Japanese vowels: models are trained on the complete training sequences. In test sequences,
 a fifth of the values, a fifth of the frames, or three of ten columns of each sequence are
 hidden. Errors are root mean squares over the hidden values, in standard deviations of the
-training columns, as means over draws of what is hidden. A column that is hidden as a whole
-cannot be interpolated, and gets its mean. `IterativeImputer` sees single frames.
+training columns, as means over draws of what is hidden. A column that is hidden as a
+whole cannot be interpolated, and gets its mean. `IterativeImputer` sees single frames.
 """
 
 from __future__ import annotations
