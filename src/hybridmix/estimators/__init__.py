@@ -3,6 +3,8 @@
 from hybridmix.estimators.classifier import HybridMixtureClassifier
 from hybridmix.estimators.density import MixtureDensity
 from hybridmix.estimators.embedding import MixtureEmbedding
+from hybridmix.estimators.hmm_classifier import HybridHMMClassifier
+from hybridmix.estimators.hmm_density import HMMDensity
 from hybridmix.estimators.imputer import MixtureImputer
 from hybridmix.estimators.med_classifier import MEDClassifier
 from hybridmix.estimators.med_outlier import MEDOutlierDetector
@@ -19,6 +21,8 @@ from hybridmix.estimators.regressor import MixtureRegressor
 from hybridmix.estimators.search import HybridMixtureClassifierCV
 
 __all__ = [
+    "HMMDensity",
+    "HybridHMMClassifier",
     "HybridMixtureClassifier",
     "HybridMixtureClassifierCV",
     "MEDClassifier",

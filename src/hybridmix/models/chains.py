@@ -241,6 +241,19 @@ class Chains(Model[PreparedSequences, ChainStatistics]):
         by_frame[packing.source] = states[0]
         return scores[0][packing.inverse] + self.log_class_prior[labels], by_frame
 
+    def state_probabilities(
+        self, prepared: PreparedSequences, labels: IntArray
+    ) -> FloatArray:
+        """Return the probabilities (F, K) of states given sequences and their classes.
+
+        Frames stand one sequence after the other. See `paths` for the parameters.
+        """
+        packed = prepared.own_classes(labels)
+        states, _ = evaluated(self, packed).state_posterior()
+        by_frame = np.empty((packed.packing.n_frames, self.n_states))
+        by_frame[packed.packing.source] = states[0].T
+        return by_frame
+
     def zero_statistics(self) -> ChainStatistics:
         """Return the statistics of no sequences."""
         n_classes, n_states = self.n_classes, self.n_states

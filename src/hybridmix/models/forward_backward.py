@@ -116,7 +116,9 @@ def forward(
             here /= total[:, None]
         logs = np.log(scale)
         logs += largest
-        log_likelihood = np.stack([np.bincount(packing.lane, part, n) for part in logs])
+        log_likelihood = np.empty((len(logs), n))
+        for plane, part in enumerate(logs):
+            log_likelihood[plane] = np.bincount(packing.lane, part, n)
         is_small = ~(scale > _SMALLEST)
         if chains.log_exit is not None:
             leaving = np.exp(chains.on_lanes(chains.log_exit, packing))

@@ -112,7 +112,8 @@ class Packing:
     def steps(self) -> list[tuple[slice, list[Block]]]:
         """For each time after the first: its columns, and the blocks they consist of."""
         ends = np.cumsum(self.sizes.sum(axis=1)).tolist()
-        offsets, sizes = self._offsets.tolist(), self.sizes.tolist()
+        offsets: list[list[int]] = self._offsets.tolist()  # type: ignore[assignment]
+        sizes: list[list[int]] = self.sizes.tolist()  # type: ignore[assignment]
         steps = []
         for time in range(1, len(sizes)):
             blocks = []

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from hybridmix._registered import registered
 from hybridmix._require import require_instance, require_number
 from hybridmix._typing import FloatArray, IntArray
+from hybridmix.models.calibration import per_frame_scales
 from hybridmix.objectives.base import Objective
 
 
@@ -69,8 +68,3 @@ class PerFrame(Objective):
         scaled = log_joint * self.scales
         values, weights = self.term.values_and_weights(scaled, labels)
         return values, weights * self.scales
-
-
-def per_frame_scales(lengths: IntArray, power: float) -> FloatArray:
-    r"""Return :math:`T_n^{-\rho}` for lengths (n,) of sequences."""
-    return np.power(lengths.astype(np.float64), -power)

@@ -12,13 +12,18 @@ from hybridmix._parallel import Workers
 from hybridmix._typing import FloatArray
 from hybridmix.data import Schema
 from hybridmix.data.sequence_rows import SequenceDataset
-from hybridmix.models.calibration import Calibration
+from hybridmix.evaluation import log_joint
+from hybridmix.families import Family
+from hybridmix.models.calibration import Calibration, per_frame_scales
+from hybridmix.models.chain_committee import ChainCommittee
 from hybridmix.models.chains import Chains
 from hybridmix.objectives import Blend, Likelihood, Objective, PerFrame
 from hybridmix.problem import Problem
 from hybridmix.solvers import ExpectationMaximisation, Solution
+from hybridmix.training.calibration import fitted_calibration
 from hybridmix.training.chain_starts import ChainShape, start_chains
 from hybridmix.training.classes import Estimation
+from hybridmix.training.classifier import balanced_weight, held_out
 from hybridmix.training.discriminative import Discrimination, discriminate
 from hybridmix.training.families import Structure, family_maker, fitted_subspace
 from hybridmix.training.leaderboard import Trial
@@ -93,6 +98,8 @@ class FittedChains:
         What the user should be warned about.
     trials : tuple of Trial
         What a search has tried; empty without a search.
+    committee : ChainCommittee or None
+        What is asked for the class, instead of the model.
     """
 
     schema: Schema
@@ -105,11 +112,140 @@ class FittedChains:
     calibration: Calibration = field(default_factory=Calibration)
     messages: tuple[str, ...] = ()
     trials: tuple[Trial, ...] = ()
+    committee: ChainCommittee | None = None
 
     @property
     def interrupted(self) -> bool:
         """Whether the user ended training before it was done."""
         return INTERRUPTED in self.messages
+
+
+# Sequences are held out in this many folds to calibrate the probabilities, and to choose
+# the weight of unlabelled sequences among these shares of the balanced one.
+_FOLDS = 3
+_WEIGHT_SHARES = (1.0, 0.1, 0.0)
+
+
+def fit_chains(
+    options: ChainOptions,
+    dataset: SequenceDataset,
+    schema: Schema,
+    n_classes: int,
+    generator: np.random.Generator,
+    pool: Workers,
+) -> FittedChains:
+    """Fit hidden Markov models with given options.
+
+    Parameters
+    ----------
+    options : ChainOptions
+        What to do.
+    dataset : SequenceDataset
+        Labelled and unlabelled sequences.
+    schema : Schema
+        Of their frames.
+    n_classes : int
+        Number of classes.
+    generator : numpy.random.Generator
+        Source of randomness.
+    pool : Workers
+        Threads.
+    """
+    run = ChainRun(options, schema, n_classes, generator, pool)
+    validation = None
+    fraction = options.discrimination.validation_fraction
+    if fraction and not options.discrimination.is_generative:
+        dataset, validation = held_out(dataset, fraction, generator)
+    weight = chosen_weight(run, dataset)
+    solution = run.solve(dataset, validation, weight)
+    messages, calibration = run.messages(solution), Calibration()
+    if options.calibrate and n_classes > 1 and not solution.interrupted:
+        try:
+            calibration = _calibrated(run, dataset, validation, weight, solution.model)
+        except KeyboardInterrupt:
+            messages = (*messages, INTERRUPTED)
+    return FittedChains(
+        schema,
+        solution.model,
+        options,
+        solution.converged,
+        solution.n_iter,
+        sequence_history(solution, dataset, schema, weight),
+        weight,
+        calibration,
+        messages,
+    )
+
+
+def chosen_weight(run: ChainRun, dataset: SequenceDataset) -> float:
+    """Return the weight of an unlabelled sequence; "auto" asks held-out labels."""
+    given = run.options.unlabelled_weight
+    if not isinstance(given, str):
+        return float(given)
+    if dataset.unlabelled().n_rows == 0:
+        return 1.0
+    balanced = balanced_weight(dataset)
+    folds = list(dataset.folds(_FOLDS, run.generator))
+
+    def wrong(share: float) -> float:
+        total = 0.0
+        for rest, held in folds:
+            model = finished(run.solve_likelihood(rest, share * balanced))
+            best = log_joint(model, held.rows, run.pool).argmax(axis=0)
+            total += float(held.filled_weights @ (best != held.labels))
+        return total
+
+    return balanced * min(_WEIGHT_SHARES, key=wrong) if folds else balanced
+
+
+def _calibrated(
+    run: ChainRun,
+    dataset: SequenceDataset,
+    validation: SequenceDataset | None,
+    weight: float,
+    model: Chains,
+) -> Calibration:
+    """Return the calibration that held-out sequences call for."""
+    held = [(model, validation)] if validation is not None else []
+    if validation is None:
+        for rest, part in dataset.folds(_FOLDS, run.generator):
+            held.append((finished(run.solve(rest, None, weight)), part))
+    if not held:
+        return Calibration()
+    return fitted_calibration(
+        np.concatenate([run.class_scores(model, part) for model, part in held], axis=1),
+        np.concatenate([part.labels for _, part in held]),
+        np.concatenate([part.filled_weights for _, part in held]),
+    )
+
+
+def finished(solution: Solution[Chains]) -> Chains:
+    """Return the model of a solution; an interrupt of one fit is meant for all."""
+    if solution.interrupted:
+        raise KeyboardInterrupt
+    return solution.model
+
+
+def sequence_history(
+    solution: Solution[Chains],
+    dataset: SequenceDataset,
+    schema: Schema,
+    unlabelled_weight: float,
+) -> Mapping[str, FloatArray]:
+    """Return the traces of a solution, as means per sequence in the units of the table."""
+    history = {name: np.array(trace) for name, trace in solution.traces.items()}
+    if "likelihood" in history:
+        log_volume = 0.0
+        for part, weight in (
+            (dataset.labelled(), 1.0),
+            (dataset.unlabelled(), unlabelled_weight),
+        ):
+            frames = part.frames()
+            own = schema.total_log_volume(frames.rows, frames.filled_weights)
+            log_volume += weight * own
+        for name in ("value", "likelihood"):
+            history[name] = history[name] - log_volume / dataset.total_weight
+    return history
 
 
 class ChainRun:
@@ -233,13 +369,21 @@ class ChainRun:
         tradeoff = float(discrimination.tradeoff) * dataset.mean_length
         return Blend(Likelihood(unlabelled_weight), term, tradeoff)
 
-    def _family(self, dataset: SequenceDataset):  # noqa: ANN202
+    def _family(self, dataset: SequenceDataset) -> Family:
         structure, frames = self.options.structure, dataset.frames()
         subspace = fitted_subspace(structure, self._schema, frames)
         family_of = family_maker(
             structure, self._schema, frames, subspace, correlated=True
         )
         return family_of(self.options.shape.n_states * self.options.shape.n_mixed)
+
+    def class_scores(self, model: Chains, dataset: SequenceDataset) -> FloatArray:
+        """Return log joint densities (C, n), divided by a power of the length."""
+        return self.scaled(log_joint(model, dataset.rows, self.pool), dataset)
+
+    def scaled(self, joint: FloatArray, dataset: SequenceDataset) -> FloatArray:
+        """Divide log joint densities (C, n) by a power of the length."""
+        return joint * per_frame_scales(dataset.rows.lengths, self.options.length_power)
 
     @property
     def _learns_class_prior(self) -> bool:
