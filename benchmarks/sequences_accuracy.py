@@ -7,8 +7,8 @@ sequences with the same numbers per speaker. BasicMotions: the official split. H
 in training and test sequences alike. With few labels the other training sequences are
 there without their labels, which rivals have no use for.
 
-``sequences_accuracy_splits.csv`` has a line for each split, ``sequences_accuracy.csv`` has
-means over splits. Intervals have 95 %: the wider one of Wilson's, over the test sequences
+``sequences_accuracy_splits.csv`` has a line for each split, and means over splits are in
+``sequences_accuracy.csv``. Intervals have 95 %: the wider one of Wilson's, over the test sequences
 of one split, and Student's over splits. Settings of all methods are fixed, or chosen on
 training sequences. ``--settings`` and ``--methods`` choose some by a part of their names;
 the results of the others are kept.

@@ -3,8 +3,8 @@
 All begin with the same parameters on the same sequences, one model for each class, and
 their log-likelihoods at the start are compared. Times are processor seconds on one
 thread, medians of measurements in turn; an iteration is the difference of a longer and a
-shorter fit. hmmlearn computes with scaled probabilities or, by default, with logarithms; dynamax
-is compiled, in double precision, and gets sequences of equal length.
+shorter fit. hmmlearn computes with scaled probabilities or, by default, with logarithms;
+dynamax is compiled, in double precision, and gets sequences of equal length.
 
 The second table has a million frames, in a thousand sequences or in one, and the memory
 that a fit takes: the peak as a multiple of the frames, these included. The third one has
