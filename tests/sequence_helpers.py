@@ -20,9 +20,7 @@ def covering_cases(**factors):
     order = np.random.default_rng(0).permutation(len(cases))
     met, chosen = set(), []
     for number in order.tolist():
-        pairs = set(
-            itertools.combinations(zip(names, cases[number], strict=True), 2)
-        )
+        pairs = set(itertools.combinations(zip(names, cases[number], strict=True), 2))
         # The first cases are those that bring in the most.
         if not pairs <= met:
             met |= pairs
@@ -51,7 +49,9 @@ def transition_tables(topology, n_states, with_exits, rng):
     with np.errstate(divide="ignore"):
         return [
             np.log(own / own.sum(axis=-1, keepdims=True))
-            for own in (table * rng.uniform(0.3, 1.0, table.shape) for table in (start, mask))
+            for own in (
+                table * rng.uniform(0.3, 1.0, table.shape) for table in (start, mask)
+            )
         ]
 
 

@@ -146,7 +146,12 @@ class Packing:
         later = [own[np.searchsorted(own, n) :] for own in self.columns_of]
         return [(self.before[own - n], own) for own in later]
 
-    def columns_of_lanes(self, lanes: IntArray) -> IntArray:
+    def of_lanes(self, lanes: IntArray) -> tuple[Packing, IntArray]:
+        """Return a packing of some lanes, and where its columns stand in this one."""
+        own = Packing(self.lengths[lanes], self.group_of[lanes], self.n_groups)
+        return own, self._columns_of_lanes(lanes)[own.source]
+
+    def _columns_of_lanes(self, lanes: IntArray) -> IntArray:
         """Return the columns of some lanes, one lane after the other in order of time."""
         lengths = self.lengths[lanes]
         group = np.repeat(self.group_of[lanes], lengths)
