@@ -14,6 +14,7 @@ from sequence_helpers import (
     reference_emissions,
     reference_log_likelihood,
 )
+from test_families import covariances_of
 
 from hybridmix.data.rows import Rows
 from hybridmix.data.sequence_rows import SequenceRows
@@ -46,7 +47,7 @@ def assert_same(found, expected):
 
 
 def enumerated(model, rows):
-    """All paths of each sequence in each class, and posteriors of components (C, K, M, F)."""
+    """All paths of sequences in classes, and posteriors of components (C, K, M, F)."""
     by_state, by_component = reference_emissions(model, rows.frames)
     parts = split(by_state, rows.lengths)
     paths = [
@@ -189,3 +190,43 @@ def test_mass_that_comes_back_from_below_the_smallest_number():
         share = Enumeration(model, 0, part).states
         found = model.state_probabilities(model.prepare(rows), np.zeros(1, int))
         np.testing.assert_allclose(found, share.T, atol=1e-9)
+
+
+# Another implementation --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("covariance_type", ["spherical", "diag", "tied", "full"])
+@pytest.mark.parametrize("topology", ["ergodic", "left-right"])
+def test_hmmlearn_agrees(covariance_type, topology):
+    hmmlearn = pytest.importorskip("hmmlearn.hmm")
+    model = make_chains(covariance_type, topology, n_classes=1)
+    rows = make_sequences([40, 1, 25, 60])
+    other = hmmlearn.GaussianHMM(3, covariance_type)
+    other.startprob_ = np.exp(model.log_start[0])
+    other.transmat_ = np.exp(model.log_transition[0])
+    other.means_ = model.components.means
+    covariances = covariances_of(model.components)
+    other.n_features = covariances.shape[1]
+    other.covars_ = {
+        "spherical": covariances[:, 0, 0],
+        "diag": np.diagonal(covariances, axis1=1, axis2=2),
+        "tied": covariances[0],
+        "full": covariances,
+    }[covariance_type]
+    sequences = split(rows.frames.real, rows.lengths)
+    prepared = model.prepare(rows)
+    found = model.evaluate(prepared).log_joint[0]
+    expected = [other.score(part.T) for part in sequences]
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    labels = np.zeros(rows.n_rows, int)
+    scores, states = model.paths(prepared, labels)
+    for own, score, part in zip(
+        split(states, rows.lengths), scores, sequences, strict=True
+    ):
+        expected_score, expected_states = other.decode(part.T)
+        assert score == pytest.approx(expected_score, rel=1e-9)
+        np.testing.assert_array_equal(own, expected_states)
+    posterior = np.concatenate([other.predict_proba(part.T) for part in sequences])
+    np.testing.assert_allclose(
+        model.state_probabilities(prepared, labels), posterior, atol=1e-9
+    )
