@@ -6,16 +6,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin
-from sklearn.metrics import accuracy_score
 
 from hybridmix._parallel import workers
 from hybridmix._registered import registered
-from hybridmix._require import require, require_instance
-from hybridmix._typing import FloatArray, IntArray
+from hybridmix._typing import FloatArray
 from hybridmix.data import encode_labels
-from hybridmix.data.sequence_rows import SequenceRows
-from hybridmix.estimators.chain_fitted import FittedChainsEstimator
+from hybridmix.estimators.chain_classifier import ChainClassifier
 from hybridmix.estimators.chain_options import ChainEstimator
 from hybridmix.estimators.chosen import is_auto
 from hybridmix.estimators.labelled import (
@@ -34,54 +30,6 @@ from hybridmix.training.chain_search import fit_chosen
 from hybridmix.training.chains import FittedChains, fit_chains
 from hybridmix.training.discriminative import Discrimination
 from hybridmix.training.run import check_probabilities
-
-
-class ChainClassifier(ClassifierMixin, FittedChainsEstimator):
-    """Prediction of classes by fitted hidden Markov models."""
-
-    classes_: np.ndarray
-    committee_: ChainCommittee
-    purpose = "models the sequences of each class by a hidden Markov model"
-    fitted_attributes = (
-        *FittedChainsEstimator.fitted_attributes,
-        "classes_",
-        "committee_",
-    )
-
-    def predict_log_proba(self, X: Any, lengths: Any = None) -> FloatArray:
-        return self._log_probabilities(self._encode(X, lengths).rows).T
-
-    def predict_proba(self, X: Any, lengths: Any = None) -> FloatArray:
-        return np.exp(self.predict_log_proba(X, lengths))
-
-    def predict(self, X: Any, lengths: Any = None) -> np.ndarray:
-        best = self._log_probabilities(self._encode(X, lengths).rows).argmax(axis=0)
-        return self.classes_[best]
-
-    def score(
-        self, X: Any, y: Any, lengths: Any = None, sample_weight: Any = None
-    ) -> float:
-        found = self.predict(X, lengths)
-        return float(accuracy_score(y, found, sample_weight=sample_weight))
-
-    def _log_probabilities(self, rows: SequenceRows) -> FloatArray:
-        """Return the log probabilities (C, n) of the classes."""
-        return self.committee_.log_probabilities(
-            lambda member: self._log_joint(rows, member), rows.lengths
-        )
-
-    def _path_classes(self, rows: SequenceRows) -> IntArray:
-        return self._log_probabilities(rows).argmax(axis=0)
-
-    def check_consistent(self) -> None:
-        """Raise ValueError unless classes and members belong together."""
-        super().check_consistent()
-        require(np.ndim(self.classes_) == 1, "classes_ is not a list of labels")
-        n_distinct = len(set(self.classes_.tolist()))
-        require(n_distinct == len(self.classes_), "classes_ has a label twice")
-        require_instance("committee_", self.committee_, ChainCommittee)
-        for member in self.committee_.members:
-            self._check_model("committee_", member)
 
 
 @registered
