@@ -20,10 +20,13 @@ from hybridmix.data.fingerprint import Fingerprint
 from hybridmix.data.lengths import read_lengths
 from hybridmix.data.sequence_list import Sequences
 from hybridmix.data.sequence_rows import SequenceRows
+from hybridmix.data.sequences import restore
 from hybridmix.estimators.chain_forecasts import ComponentFrames, assembled_frames
 from hybridmix.estimators.chain_reading import EncodedSequences, read_encoded
 from hybridmix.estimators.chain_typicality import log_typicality
+from hybridmix.estimators.imputation import new_columns
 from hybridmix.evaluation import ChunkedRows, log_joint
+from hybridmix.models.chain_filling import filled_frames
 from hybridmix.models.chain_filtering import (
     Belief,
     advanced,
@@ -320,6 +323,35 @@ class FittedChainsEstimator(BaseEstimator):
             steps.append(emitted.mixed(weights))
         frames, deviations = assembled_frames(self.schema_, steps)
         return (frames, deviations) if return_std else frames
+
+    def impute(self, X: Any, lengths: Any = None) -> Any:
+        """Fill the holes of sequences by what the whole of each sequence suggests.
+
+        Parameters
+        ----------
+        X, lengths
+            Sequences, as in `score_samples`.
+
+        Returns
+        -------
+        X : list, ndarray, data frame or `Sequences`
+            A completed copy, in the form of ``X``. Holes of real columns get their
+            conditional mean, averaged over classes, states and components; those of
+            categorical columns the most probable category. With ``autoregressive=True``,
+            frames before and after a hole count by themselves, which follows signals
+            that change smoothly.
+        """
+        read = self._encode(X, lengths)
+        with workers(self.n_jobs) as pool:
+            chunked = ChunkedRows(read.rows, self.model_, pool)
+
+            def fill(number: int) -> tuple[FloatArray, IntArray]:
+                filled = filled_frames(self.model_, read.rows[chunked.chunks[number]])
+                return self.schema_.restored(filled), filled.codes
+
+            parts = list(chunked.map(fill))
+        frames = read.columns.replaced(new_columns(read.table, read.columns, parts))
+        return restore(X, frames, lengths)
 
 
 def read_sample_lengths(lengths: Any, n_samples: int) -> IntArray | None:
