@@ -21,7 +21,7 @@ from hybridmix.data.lengths import read_lengths
 from hybridmix.data.sequence_list import Sequences
 from hybridmix.data.sequence_rows import SequenceRows
 from hybridmix.data.sequences import restore
-from hybridmix.estimators.chain_forecasts import ComponentFrames, assembled_frames
+from hybridmix.estimators.chain_forecasts import assembled_frames, forecast_frames
 from hybridmix.estimators.chain_reading import EncodedSequences, read_encoded
 from hybridmix.estimators.chain_typicality import log_typicality
 from hybridmix.estimators.imputation import new_columns
@@ -314,13 +314,14 @@ class FittedChainsEstimator(BaseEstimator):
         """
         check_number("n_steps", n_steps, 1, whole=True)
         rows, model = self._encode(X, lengths).rows, self.model_
-        emitted = ComponentFrames.of(model, self.schema_)
         belief = self._last_belief(rows, model)
-        steps = []
+        beliefs, weights = [], []
         for log_classes in self._next_classes(rows, n_steps):
             belief = advanced(model, belief)
-            weights = component_weights(model, belief, log_classes)
-            steps.append(emitted.mixed(weights))
+            beliefs.append(belief)
+            weights.append(component_weights(model, belief, log_classes))
+        last = rows.frames[np.cumsum(rows.lengths) - 1]
+        steps = forecast_frames(model, self.schema_, last, beliefs, weights)
         frames, deviations = assembled_frames(self.schema_, steps)
         return (frames, deviations) if return_std else frames
 
