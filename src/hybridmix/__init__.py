@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from hybridmix.estimators import (
         HybridMixtureClassifier,
         HybridMixtureClassifierCV,
+        LatentMEDClassifier,
         MEDClassifier,
         MEDFeatureSelector,
         MEDMultiTaskClassifier,
@@ -33,6 +34,7 @@ __version__ = "0.2.0.dev0"
 __all__ = [
     "HybridMixtureClassifier",
     "HybridMixtureClassifierCV",
+    "LatentMEDClassifier",
     "MEDClassifier",
     "MEDFeatureSelector",
     "MEDMultiTaskClassifier",

@@ -4,6 +4,7 @@ from hybridmix.estimators.classifier import HybridMixtureClassifier
 from hybridmix.estimators.density import MixtureDensity
 from hybridmix.estimators.embedding import MixtureEmbedding
 from hybridmix.estimators.imputer import MixtureImputer
+from hybridmix.estimators.latent_med import LatentMEDClassifier
 from hybridmix.estimators.med_classifier import MEDClassifier
 from hybridmix.estimators.med_outlier import MEDOutlierDetector
 from hybridmix.estimators.med_regressor import MEDRegressor
@@ -21,6 +22,7 @@ from hybridmix.estimators.search import HybridMixtureClassifierCV
 __all__ = [
     "HybridMixtureClassifier",
     "HybridMixtureClassifierCV",
+    "LatentMEDClassifier",
     "MEDClassifier",
     "MEDFeatureSelector",
     "MEDMultiTaskClassifier",
