@@ -112,7 +112,11 @@ class LatentRivals(Constraints):
         logs = np.log(np.array(components.sizes, dtype=float))[components.classes]
         reduced = logs[:, None] - entr(posteriors).sum(axis=0)
         self.offsets = reduced.ravel()[self._rivals]
-        self.weights = weights[self._rivals % self.n_rows]
+        self.weights = weights[self.rows]
+
+    @property
+    def rows(self) -> IntArray:
+        return self._rivals % self.n_rows
 
     def margins(self, outputs: FloatArray) -> FloatArray:
         own = np.einsum("jn,jn->n", self.posteriors, outputs)

@@ -316,12 +316,16 @@ class _Descent:
             self._bounds.append(found.solution.value)
             self._objectives.append(found.objective)
         self._interrupted = found.solution.interrupted
-        is_flat = drop <= options.machine.tol * found.objective
-        self._converged = is_flat and found.solution.converged
-        self._posteriors = self._problem.posteriors(found.outputs, self._temperature)
+        posteriors = self._problem.posteriors(found.outputs, self._temperature)
+        # Posteriors that stay, as those of single components do, have the same QP again.
+        is_last = drop <= options.machine.tol * found.objective or (
+            self._temperature == 1.0 and np.array_equal(posteriors, self._posteriors)
+        )
+        self._converged = is_last and found.solution.converged
+        self._posteriors = posteriors
         self._is_tight = self._temperature == 1.0
         self._temperature = max(1.0, options.cooling * self._temperature)
-        return is_flat or self._interrupted
+        return is_last or self._interrupted
 
 
 def _machine(
