@@ -8,7 +8,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from hybridmix.data.sequences import Sequences
     from hybridmix.estimators import (
+        HMMDensity,
+        HybridHMMClassifier,
         HybridMixtureClassifier,
         HybridMixtureClassifierCV,
         LatentMEDClassifier,
@@ -32,6 +35,8 @@ if TYPE_CHECKING:
 __version__ = "0.2.0.dev0"
 
 __all__ = [
+    "HMMDensity",
+    "HybridHMMClassifier",
     "HybridMixtureClassifier",
     "HybridMixtureClassifierCV",
     "LatentMEDClassifier",
@@ -48,13 +53,19 @@ __all__ = [
     "MixtureNetworkRegressor",
     "MixtureOutlierDetector",
     "MixtureRegressor",
+    "Sequences",
     "__version__",
     "load",
     "report",
     "save",
 ]
 
-_HOMES = {"load": "io", "save": "io", "report": "reporting"}
+_HOMES = {
+    "Sequences": "data.sequences",
+    "load": "io",
+    "report": "reporting",
+    "save": "io",
+}
 
 
 def __getattr__(name: str) -> "Any":

@@ -11,7 +11,7 @@ import numpy as np
 
 from hybridmix._chunks import chunk_rows
 from hybridmix._parallel import Workers
-from hybridmix._typing import FloatArray
+from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data.rows import RowSource
 from hybridmix.models.base import Evaluation, Model, P, S
 
@@ -66,10 +66,15 @@ class ChunkedRows:
         observed = source.observed
         width = model.width(observed)
         edges = [0, *borders, source.n_rows]
-        self.chunks = list(_equal_chunks(edges, chunk_rows(width)))
-        small = source.n_rows * model.work(observed) < _SMALL
+        lengths, n_frames = source.lengths, source.n_rows
+        if lengths is None:
+            self.chunks = list(_equal_chunks(edges, chunk_rows(width)))
+        else:
+            n_frames = int(lengths.sum())
+            self.chunks = list(_chunks_of_sequences(edges, lengths, chunk_rows(width)))
+        small = n_frames * model.work(observed) < _SMALL
         self._workers = Workers(1) if small else workers
-        keep = keep and source.n_rows * model.kept_width(observed) * 8 <= _KEPT_BYTES
+        keep = keep and n_frames * model.kept_width(observed) * 8 <= _KEPT_BYTES
         self._kept: list[object] | None = [None] * len(self.chunks) if keep else None
 
     @property
@@ -88,6 +93,12 @@ class ChunkedRows:
     def evaluate(self, number: int, model: Model[P, S]) -> Evaluation[S]:
         """Evaluate a model, or its part of one class, on a chunk."""
         return model.evaluate(self.prepared(number, model))
+
+    def evaluate_own(
+        self, number: int, model: Model[P, S], labels: IntArray
+    ) -> Evaluation[S]:
+        """Evaluate the own classes (n,) of the rows of a chunk."""
+        return model.evaluate_own(self.prepared(number, model), labels)
 
     def map(self, function: Callable[[int], Result]) -> Iterator[Result]:
         """Yield what a function returns for the number of every chunk, in order."""
@@ -140,6 +151,21 @@ def _equal_chunks(edges: list[int], n_rows: int) -> Iterator[slice]:
         cuts = np.linspace(start, stop, pieces + 1).astype(int)
         for first, last in itertools.pairwise(cuts.tolist()):
             yield slice(first, last)
+
+
+def _chunks_of_sequences(
+    edges: list[int], lengths: IntArray, n_frames: int
+) -> Iterator[slice]:
+    """Cut sequences into chunks of at most this many frames, or of one sequence."""
+    ends = np.cumsum(lengths)
+    for start, stop in itertools.pairwise(edges):
+        first = start
+        while first < stop:
+            room = n_frames + (int(ends[first - 1]) if first else 0)
+            last = int(np.searchsorted(ends, room, side="right"))
+            last = min(max(last, first + 1), stop)
+            yield slice(first, last)
+            first = last
 
 
 def _balanced_tasks(chunks: list[slice]) -> list[range]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Generic
+from typing import Any, Generic
 
 import numpy as np
 
 from hybridmix._parallel import Workers
 from hybridmix._typing import BoolArray, FloatArray, IntArray
-from hybridmix.data.rows import UNLABELLED, Dataset, Rows
+from hybridmix.data.rows import UNLABELLED, LabelledUnits
 from hybridmix.evaluation import ChunkedRows
 from hybridmix.models.base import Model, S
 from hybridmix.objectives.base import Objective
@@ -71,8 +71,8 @@ class Problem:
 
     Parameters
     ----------
-    dataset : Dataset
-        The rows.
+    dataset : Dataset or SequenceDataset
+        The rows or sequences.
     objective : Objective
         What is summed.
     model : Model
@@ -92,7 +92,7 @@ class Problem:
 
     def __init__(
         self,
-        dataset: Dataset,
+        dataset: LabelledUnits,
         objective: Objective,
         model: Model,
         workers: Workers,
@@ -105,16 +105,23 @@ class Problem:
         self._dataset = dataset
         # Chunks of a single label let rows of a class skip its rivals. On small tables,
         # fewer and larger chunks save more than that.
+        self._looks_at_own = not objective.needs_rivals and model.offers("evaluate_own")
         self._labels_are_apart = (
-            not objective.needs_rivals
+            not (objective.needs_rivals or self._looks_at_own)
             and model.offers("of_class")
             and dataset.n_rows * model.width(dataset.rows.observed)
             > _SMALL_CLASS * model.n_classes
         )
-        borders = []
-        if self._labels_are_apart:
+        borders: list[int] = []
+        size = model
+        if self._looks_at_own:
+            n_unlabelled = dataset.unlabelled().n_rows
+            borders = [n_unlabelled] if 0 < n_unlabelled < dataset.n_rows else []
+            # Rows that look at one class are smaller than rows that look at all.
+            size = model if n_unlabelled else model.of_class(0)
+        elif self._labels_are_apart:
             borders = (np.flatnonzero(np.diff(dataset.labels)) + 1).tolist()
-        self._rows = ChunkedRows(dataset.rows, model, workers, borders, keep=True)
+        self._rows = ChunkedRows(dataset.rows, size, workers, borders, keep=True)
         self._label_of = [int(dataset.labels[chunk.start]) for chunk in self._rows.chunks]
 
     @property
@@ -182,9 +189,12 @@ class Problem:
     ) -> None:
         chunk = self._rows.chunks[number]
         labels = self._dataset.labels[chunk]
-        evaluation = self._rows.evaluate(number, view.model)
+        if self._looks_at_own and labels[0] != UNLABELLED:
+            evaluation = self._rows.evaluate_own(number, view.model, labels)
+        else:
+            evaluation = self._rows.evaluate(number, view.model)
         log_joint = evaluation.log_joint
-        values, weights = self.objective.values_and_weights(
+        values, weights = self._objective_of(chunk).values_and_weights(
             log_joint, labels - view.first_label if view.first_label else labels
         )
         is_wrong = np.zeros(len(labels))
@@ -200,6 +210,12 @@ class Problem:
         _add_by_class(total.by_class, labels, values.sum(axis=0))
         total.wrong += float(is_wrong.sum())
         total.statistics.add(evaluation.statistics(weights), view.part)
+
+    def _objective_of(self, chunk: slice) -> Objective:
+        lengths = self._dataset.rows.lengths
+        return (
+            self.objective if lengths is None else self.objective.of_units(lengths[chunk])
+        )
 
     def _weights(self, chunk: slice, classes: BoolArray | None) -> FloatArray | None:
         """Return the weights of rows; those of other classes count nothing."""
@@ -223,7 +239,7 @@ class Problem:
 
     def sample(
         self, label: int, n_rows: int, generator: np.random.Generator
-    ) -> tuple[Rows, FloatArray]:
+    ) -> tuple[Any, FloatArray]:
         """Draw rows of a class, or of all if it has none, with their weights."""
         index: IntArray = np.flatnonzero(self._dataset.labels == label)
         if len(index) == 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -38,6 +38,11 @@ class Rows:
         """Number of rows."""
         return self.real.shape[1]
 
+    @property
+    def lengths(self) -> None:
+        """None: every unit is a single row."""
+        return
+
     def __getitem__(self, index: slice | IntArray) -> Rows:
         observed = None if self.observed is None else self.observed[:, index]
         if observed is not None and observed.all():
@@ -62,11 +67,16 @@ class Rows:
 
 
 class RowSource(Protocol):
-    """Anything that hands out encoded rows by number: encoded rows, an encoded table."""
+    """Anything that hands out encoded units by number: rows, a table, sequences."""
 
     @property
     def n_rows(self) -> int:
-        """Number of rows."""
+        """Number of units: of rows or of sequences."""
+        ...
+
+    @property
+    def lengths(self) -> IntArray | None:
+        """Number of frames of each unit; None if every unit is a single row."""
         ...
 
     @property
@@ -74,29 +84,29 @@ class RowSource(Protocol):
         """Mask (d, n) of the observed real cells; None when all are."""
         ...
 
-    def __getitem__(self, index: slice | IntArray) -> Rows:
-        """Return the rows of a range or of a list of numbers."""
+    def __getitem__(self, index: slice | IntArray) -> Any:
+        """Return the units of a range or of a list of numbers."""
         ...
 
 
-@dataclass(frozen=True)
-class Dataset:
-    """Training rows, arranged so that rows that are treated alike lie together.
+R = TypeVar("R", bound=RowSource)
 
-    The rows of a class are neighbours, among them the complete rows come first, and rows
-    that miss the same columns follow each other.
+
+@dataclass(frozen=True)
+class LabelledUnits(Generic[R]):
+    """Units to train on, rows or sequences, in ascending order of their labels.
 
     Attributes
     ----------
-    rows : Rows
-        The arranged rows.
+    rows : Rows or SequenceRows
+        The units.
     labels : ndarray of shape (n,)
-        Class number of each row; -1 for an unlabelled one; ascending.
+        Class number of each unit; -1 for an unlabelled one; ascending.
     weights : ndarray of shape (n,) or None
         Sample weights; None when all are one.
     """
 
-    rows: Rows
+    rows: R
     labels: IntArray
     weights: FloatArray | None
 
@@ -114,6 +124,83 @@ class Dataset:
     def total_weight(self) -> float:
         """Sum of the sample weights."""
         return float(self.n_rows) if self.weights is None else float(self.weights.sum())
+
+    def labelled(self) -> Self:
+        """Return the units that have a label, without copying them."""
+        return self._part(int(np.searchsorted(self.labels, 0)), self.n_rows)
+
+    def unlabelled(self) -> Self:
+        """Return the units that have no label, without copying them."""
+        return self._part(0, int(np.searchsorted(self.labels, 0)))
+
+    def of_class(self, label: int) -> Self:
+        """Return the units of one class, without copying them; their label becomes 0."""
+        start, stop = np.searchsorted(self.labels, [label, label + 1])
+        part = self._part(int(start), int(stop))
+        return replace(part, labels=np.zeros(part.n_rows, np.intp))
+
+    def class_weights(self, n_classes: int) -> FloatArray:
+        """Return the sums of the sample weights of the classes, (C,)."""
+        labelled = self.labelled()
+        counts = np.bincount(labelled.labels, labelled.weights, n_classes)
+        return counts.astype(np.float64)
+
+    def split(self, share: float, generator: np.random.Generator) -> tuple[Self, Self]:
+        """Hold out a share of the labelled units of each class; return rest and held."""
+        held = np.zeros(self.n_rows, dtype=bool)
+        for label in np.unique(self.labels[self.labels != UNLABELLED]):
+            rows = np.flatnonzero(self.labels == label)
+            held[generator.choice(rows, int(share * len(rows)), replace=False)] = True
+        return self.take(np.flatnonzero(~held)), self.take(np.flatnonzero(held))
+
+    def folds(
+        self, n_folds: int, generator: np.random.Generator
+    ) -> Iterator[tuple[Self, Self]]:
+        """Deal out the labelled units of each class; yield rest and held for each fold.
+
+        The only row of a class is never held.
+        """
+        fold = np.full(self.n_rows, UNLABELLED)
+        for label in np.unique(self.labels[self.labels != UNLABELLED]):
+            rows = generator.permutation(np.flatnonzero(self.labels == label))
+            if len(rows) > 1:
+                fold[rows] = np.arange(len(rows)) % n_folds
+        for number in range(n_folds):
+            held = np.flatnonzero(fold == number)
+            if len(held):
+                yield self.take(np.flatnonzero(fold != number)), self.take(held)
+
+    def take(self, index: IntArray) -> Self:
+        """Return some of the rows, in ascending order."""
+        weights = None if self.weights is None else self.weights[index]
+        return replace(
+            self, rows=self.rows[index], labels=self.labels[index], weights=weights
+        )
+
+    def _part(self, start: int, stop: int) -> Self:
+        here = slice(start, stop)
+        weights = None if self.weights is None else self.weights[here]
+        return replace(
+            self, rows=self.rows[here], labels=self.labels[here], weights=weights
+        )
+
+
+@dataclass(frozen=True)
+class Dataset(LabelledUnits[Rows]):
+    """Training rows, arranged so that rows that are treated alike lie together.
+
+    The rows of a class are neighbours, among them the complete rows come first, and rows
+    that miss the same columns follow each other.
+
+    Attributes
+    ----------
+    rows : Rows
+        The arranged rows.
+    labels : ndarray of shape (n,)
+        Class number of each row; -1 for an unlabelled one; ascending.
+    weights : ndarray of shape (n,) or None
+        Sample weights; None when all are one.
+    """
 
     @classmethod
     def arrange(
@@ -145,20 +232,6 @@ class Dataset:
         sorted_weights = None if weights is None else weights[order]
         return cls(Rows(real, mask, codes), labels[order], sorted_weights)
 
-    def labelled(self) -> Dataset:
-        """Return the rows that have a label, without copying them."""
-        return self._part(int(np.searchsorted(self.labels, 0)), self.n_rows)
-
-    def unlabelled(self) -> Dataset:
-        """Return the rows that have no label, without copying them."""
-        return self._part(0, int(np.searchsorted(self.labels, 0)))
-
-    def of_class(self, label: int) -> Dataset:
-        """Return the rows of one class, without copying them; their label becomes 0."""
-        start, stop = np.searchsorted(self.labels, [label, label + 1])
-        part = self._part(int(start), int(stop))
-        return replace(part, labels=np.zeros(part.n_rows, np.intp))
-
     def of_classes(self, labels: list[int]) -> Dataset:
         """Return the rows of some classes, which are numbered anew in this order."""
         if labels == list(range(len(labels))) and self.labels[-1] < len(labels):
@@ -166,22 +239,6 @@ class Dataset:
         places = [np.flatnonzero(self.labels == label) for label in labels]
         numbers = np.repeat(np.arange(len(labels)), [len(place) for place in places])
         return replace(self.take(np.concatenate(places)), labels=numbers)
-
-    def class_weights(self, n_classes: int) -> FloatArray:
-        """Return the sums of the sample weights of the classes, (C,)."""
-        labelled = self.labelled()
-        counts = np.bincount(labelled.labels, labelled.weights, n_classes)
-        return counts.astype(np.float64)
-
-    def split(
-        self, share: float, generator: np.random.Generator
-    ) -> tuple[Dataset, Dataset]:
-        """Hold out a share of the labelled rows of each class; return rest and held."""
-        held = np.zeros(self.n_rows, dtype=bool)
-        for label in np.unique(self.labels[self.labels != UNLABELLED]):
-            rows = np.flatnonzero(self.labels == label)
-            held[generator.choice(rows, int(share * len(rows)), replace=False)] = True
-        return self.take(np.flatnonzero(~held)), self.take(np.flatnonzero(held))
 
     def thinned(self, n_rows: int, generator: np.random.Generator) -> Dataset:
         """Return a random part of the rows, with as many labelled rows at most.
@@ -201,28 +258,6 @@ class Dataset:
                 kept.append(np.arange(start, stop))
         return self.take(np.concatenate(kept))
 
-    def folds(
-        self, n_folds: int, generator: np.random.Generator
-    ) -> Iterator[tuple[Dataset, Dataset]]:
-        """Deal out the labelled rows of each class; yield rest and held for each fold.
-
-        The only row of a class is never held.
-        """
-        fold = np.full(self.n_rows, UNLABELLED)
-        for label in np.unique(self.labels[self.labels != UNLABELLED]):
-            rows = generator.permutation(np.flatnonzero(self.labels == label))
-            if len(rows) > 1:
-                fold[rows] = np.arange(len(rows)) % n_folds
-        for number in range(n_folds):
-            held = np.flatnonzero(fold == number)
-            if len(held):
-                yield self.take(np.flatnonzero(fold != number)), self.take(held)
-
-    def take(self, index: IntArray) -> Dataset:
-        """Return some of the rows, in ascending order."""
-        weights = None if self.weights is None else self.weights[index]
-        return Dataset(self.rows[index], self.labels[index], weights)
-
     def followed_by(self, other: Dataset) -> Dataset:
         """Return these rows and others, whose labels are not smaller."""
         observed = None
@@ -236,11 +271,6 @@ class Dataset:
         codes = np.concatenate([self.rows.codes, other.rows.codes], axis=1)
         labels = np.concatenate([self.labels, other.labels])
         return Dataset(Rows(real, observed, codes), labels, weights)
-
-    def _part(self, start: int, stop: int) -> Dataset:
-        here = slice(start, stop)
-        weights = None if self.weights is None else self.weights[here]
-        return Dataset(self.rows[here], self.labels[here], weights)
 
 
 def _mask(rows: Rows) -> BoolArray:

@@ -181,6 +181,11 @@ class PairedRows:
         return self.features.n_rows
 
     @property
+    def lengths(self) -> None:
+        """None: every unit is a single row."""
+        return
+
+    @property
     def observed(self) -> BoolArray | None:
         """Mask of the observed real cells; None when all are."""
         n_targets = len(self.target_schema.real)

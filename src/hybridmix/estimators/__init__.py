@@ -3,6 +3,8 @@
 from hybridmix.estimators.classifier import HybridMixtureClassifier
 from hybridmix.estimators.density import MixtureDensity
 from hybridmix.estimators.embedding import MixtureEmbedding
+from hybridmix.estimators.hmm_classifier import HybridHMMClassifier
+from hybridmix.estimators.hmm_density import HMMDensity
 from hybridmix.estimators.imputer import MixtureImputer
 from hybridmix.estimators.latent_med import LatentMEDClassifier
 from hybridmix.estimators.med_classifier import MEDClassifier
@@ -20,6 +22,8 @@ from hybridmix.estimators.regressor import MixtureRegressor
 from hybridmix.estimators.search import HybridMixtureClassifierCV
 
 __all__ = [
+    "HMMDensity",
+    "HybridHMMClassifier",
     "HybridMixtureClassifier",
     "HybridMixtureClassifierCV",
     "LatentMEDClassifier",

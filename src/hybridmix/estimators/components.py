@@ -13,6 +13,7 @@ from hybridmix._parallel import Workers, workers
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import Schema, Table
 from hybridmix.evaluation import log_joint
+from hybridmix.models.chains import Chains
 from hybridmix.models.committee import Committee
 from hybridmix.models.mixture import Mixture
 from hybridmix.models.readout import MarginalReadout, Readout
@@ -21,12 +22,12 @@ from hybridmix.models.readout import MarginalReadout, Readout
 Voter = Committee | Readout | MarginalReadout
 
 
-def factors_in_units(model: Mixture, schema: Schema) -> list[Any]:
+def factors_in_units(model: Mixture | Chains, schema: Schema) -> list[Any]:
     """Return the parameters of a mixture in the units of the table.
 
     Parameters
     ----------
-    model : Mixture
+    model : Mixture or Chains
         In scaled coordinates.
     schema : Schema
         The columns, with their scales.

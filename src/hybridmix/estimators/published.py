@@ -12,12 +12,13 @@ from hybridmix._require import require, require_instance, require_number, requir
 from hybridmix._typing import FloatArray
 from hybridmix.data import Schema
 from hybridmix.estimators.components import factors_in_units
+from hybridmix.models.chains import Chains
 from hybridmix.models.mixture import Mixture
 from hybridmix.training.covariances import COVARIANCE_TYPES, covariance_type_of
 from hybridmix.training.leaderboard import COLUMNS
 
 
-def component_attributes(model: Mixture, schema: Schema) -> dict[str, Any]:
+def component_attributes(model: Mixture | Chains, schema: Schema) -> dict[str, Any]:
     """Return the parameters of the components, in the units of the table."""
     factors = factors_in_units(model, schema)
     attributes: dict[str, Any] = {"mixing_": np.exp(model.log_mixing)}

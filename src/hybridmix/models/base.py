@@ -122,6 +122,13 @@ class Model(ABC, Generic[P, S]):
         """Return where the statistics of one class stand among those of all."""
         raise UnsupportedError(self, "statistics of a single class")
 
+    def evaluate_own(self, prepared: P, labels: IntArray) -> Evaluation[S]:
+        """Evaluate every row by its own class; other log joint densities are -inf.
+
+        All classes are evaluated together, not one by one. The labels (n,) of prepared rows are always the same.
+        """
+        raise UnsupportedError(self, "an evaluation of own classes")
+
     # Optional: EM ---------------------------------------------------------------------
 
     def maximised(self, statistics: S, learn_class_prior: bool = True) -> Self:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridmix._logsumexp import class_posterior
-from hybridmix._typing import FloatArray
+from hybridmix._typing import FloatArray, IntArray
 
 
 class Calibration(NamedTuple):
@@ -43,3 +43,8 @@ class Calibration(NamedTuple):
             logs + np.log1p(-self.uniform_share),
             np.log(self.uniform_share / len(log_joint)),
         )
+
+
+def per_frame_scales(lengths: IntArray, power: float) -> FloatArray:
+    r"""Return :math:`T_n^{-\rho}` for lengths (n,) of sequences."""
+    return np.power(lengths.astype(np.float64), -power)

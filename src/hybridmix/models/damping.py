@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hybridmix._typing import FloatArray
-from hybridmix.families.base import Parameters
+from hybridmix.families.base import Family, Parameters, Statistics
 from hybridmix.models.statistics import MixtureStatistics
 
 if TYPE_CHECKING:
@@ -36,24 +36,40 @@ def damped_mixture(
         Whether all components have the same damping; proportions then follow the robust
         derivative of Pernkopf and Wohlmayr (2010).
     """
-    damping = factor * _least_damping(model, statistics, shared)
-    damped = model.family.expected_statistics(model.components, damping)
-    damped.add(statistics.components)
-    components = model.family.maximise(damped)
+    components, damping = damped_components(
+        model.family, model.components, statistics.components, factor, shared
+    )
     if shared:
         return components, *_robust_proportions(model, statistics, float(damping[0]))
     return components, *_damped_proportions(model, statistics, factor)
 
 
+def damped_components(
+    family: Family,
+    components: Parameters,
+    statistics: Statistics,
+    factor: float,
+    shared: bool = False,
+) -> tuple[Parameters, FloatArray]:
+    """Return components after a damped step, and their damping (J,).
+
+    See `damped_mixture` for the parameters.
+    """
+    damping = factor * _least_damping(family, components, statistics, shared)
+    damped = family.expected_statistics(components, damping)
+    damped.add(statistics)
+    return family.maximise(damped), damping
+
+
 def _least_damping(
-    model: Mixture, statistics: MixtureStatistics, shared: bool
+    family: Family, components: Parameters, statistics: Statistics, shared: bool
 ) -> FloatArray:
     """Double the damping of each component until its statistics are of a density."""
-    damping = np.ones(model.n_components)
+    damping = np.ones(components.n_components)
     for _ in range(_MOST_DOUBLINGS):
-        damped = model.family.expected_statistics(model.components, damping)
-        damped.add(statistics.components)
-        improper = ~model.family.proper(damped)
+        damped = family.expected_statistics(components, damping)
+        damped.add(statistics)
+        improper = ~family.proper(damped)
         if not improper.any():
             break
         damping[slice(None) if shared else improper] *= 2.0
@@ -66,14 +82,25 @@ def _damped_proportions(
     """Return log proportions of components and classes, damped like the components."""
     log_mixing = np.empty_like(model.log_mixing)
     for own in map(model.part, range(model.n_classes)):
-        log_mixing[own] = _damped_logs(
+        log_mixing[own] = damped_logs(
             model.log_mixing[own], statistics.counts[own], factor
         )
     class_counts = np.add.reduceat(statistics.counts, model.offsets[:-1])
-    return log_mixing, _damped_logs(model.log_class_prior, class_counts, factor)
+    return log_mixing, damped_logs(model.log_class_prior, class_counts, factor)
 
 
-def _damped_logs(logs: FloatArray, counts: FloatArray, factor: float) -> FloatArray:
+def damped_logs(logs: FloatArray, counts: FloatArray, factor: float) -> FloatArray:
+    """Return log proportions after a step that is damped by them.
+
+    Parameters
+    ----------
+    logs : ndarray of shape (M,)
+        Log proportions.
+    counts : ndarray of shape (M,)
+        Signed counts.
+    factor : float
+        Multiplies the smallest damping that leaves no proportion negative.
+    """
     shares = np.exp(logs)
     # The smallest damping that leaves no share negative, and no less than one row.
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):

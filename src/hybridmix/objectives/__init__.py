@@ -5,6 +5,7 @@ from hybridmix.objectives.blend import Blend
 from hybridmix.objectives.conditional import ConditionalLikelihood
 from hybridmix.objectives.likelihood import Likelihood
 from hybridmix.objectives.margin import Margin, ScaledMargin
+from hybridmix.objectives.per_frame import PerFrame
 from hybridmix.objectives.predictive import PredictiveLikelihood
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "Likelihood",
     "Margin",
     "Objective",
+    "PerFrame",
     "PredictiveLikelihood",
     "ScaledMargin",
 ]

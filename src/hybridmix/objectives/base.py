@@ -49,6 +49,13 @@ class Objective(ABC):
             Derivatives of each row's value by the log joint densities of its row.
         """
 
+    def of_units(self, lengths: IntArray) -> Objective:
+        """Return the objective of sequences of these lengths (n,).
+
+        Most objectives do not depend on them.
+        """
+        return self
+
 
 def labelled_rows(labels: IntArray) -> tuple[IntArray, IntArray]:
     """Return the numbers of the rows that have a label, and these labels."""

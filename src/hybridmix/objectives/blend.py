@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -60,4 +60,11 @@ class Blend(Objective):
         return (
             np.concatenate([values, self.tradeoff * more_values]),
             weights + self.tradeoff * more_weights,
+        )
+
+    def of_units(self, lengths: IntArray) -> Objective:
+        return replace(
+            self,
+            first=self.first.of_units(lengths),
+            second=self.second.of_units(lengths),
         )

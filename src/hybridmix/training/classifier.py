@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
 from hybridmix._parallel import Workers
 from hybridmix.data import Dataset, Schema
+from hybridmix.data.rows import LabelledUnits
 from hybridmix.evaluation import log_joint
 from hybridmix.models.calibration import Calibration
 from hybridmix.models.mixture import Mixture
@@ -19,6 +21,7 @@ from hybridmix.training.network import run_of
 from hybridmix.training.record import INTERRUPTED, Fitted, bic_in_units, history_in_units
 from hybridmix.training.run import ClassifierOptions, ClassifierRun, finished
 
+Units = TypeVar("Units", bound=LabelledUnits)
 # Rows are held out in this many folds to calibrate the probabilities, and to choose the
 # weight of unlabelled rows among these shares of the balanced one.
 _CALIBRATION_FOLDS = 5
@@ -95,7 +98,7 @@ def chosen_weight(run: ClassifierRun, given: float | str, dataset: Dataset) -> f
     """Return the weight of an unlabelled row; "auto" asks held-out labels."""
     if not isinstance(given, str):
         return float(given)
-    balanced = _balanced_weight(dataset)
+    balanced = balanced_weight(dataset)
     if dataset.unlabelled().n_rows == 0:
         return balanced
     folds = list(dataset.folds(_WEIGHT_FOLDS, run.generator))
@@ -144,8 +147,8 @@ def _check_folds(dataset: Dataset, n_classes: int) -> None:
 
 
 def held_out(
-    dataset: Dataset, fraction: float, generator: np.random.Generator
-) -> tuple[Dataset, Dataset]:
+    dataset: Units, fraction: float, generator: np.random.Generator
+) -> tuple[Units, Units]:
     """Hold out a share of the labelled rows of each class; return rest and held."""
     rest, held = dataset.split(fraction, generator)
     if held.n_rows == 0:
@@ -157,7 +160,7 @@ def held_out(
     return rest, held
 
 
-def _balanced_weight(dataset: Dataset) -> float:
+def balanced_weight(dataset: LabelledUnits) -> float:
     """Return a weight with which unlabelled rows count no more than the labelled."""
     labelled = dataset.labelled().total_weight
     return labelled / max(labelled, dataset.unlabelled().total_weight)

@@ -1,4 +1,4 @@
-"""Discriminative training of a class-conditional mixture."""
+"""Discriminative training of class-conditional models."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import numpy as np
 
 from hybridmix._checks import check_flag, check_number, check_word, check_word_or_object
 from hybridmix._parallel import Workers
-from hybridmix.data import Dataset
+from hybridmix.data.rows import LabelledUnits
 from hybridmix.evaluation import ChunkedRows
 from hybridmix.models.base import Model
-from hybridmix.models.mixture import Mixture
 from hybridmix.objectives import (
     Blend,
     ConditionalLikelihood,
@@ -31,7 +30,7 @@ from hybridmix.solvers import (
     Solver,
 )
 from hybridmix.training.effort import warn_if_long
-from hybridmix.training.families import refined, refining
+from hybridmix.training.families import M, refined, refining
 
 OBJECTIVES = ("hybrid", "likelihood", "conditional", "margin")
 # With a log margin that grows with the number of columns, as log densities do, the
@@ -164,14 +163,14 @@ def likelihood_only() -> Discrimination:
 def discriminate(
     options: Discrimination,
     objective: Objective,
-    dataset: Dataset,
-    validation: Dataset | None,
-    start: Mixture,
+    dataset: LabelledUnits,
+    validation: LabelledUnits | None,
+    start: M,
     learn_class_prior: bool,
     generator: np.random.Generator,
     pool: Workers,
-) -> Solution[Mixture]:
-    """Train a mixture; with validation rows, keep the one of the lowest error on them.
+) -> Solution[M]:
+    """Train a model; with validation rows, keep the one of the lowest error on them.
 
     The traces have the discriminative term without its weight, and the validation error.
 
@@ -185,7 +184,7 @@ def discriminate(
         Labelled and unlabelled rows.
     validation : Dataset or None
         Labelled rows to stop by.
-    start : Mixture
+    start : Mixture or Chains
         Where to begin.
     learn_class_prior : bool
         Whether class probabilities are estimated.
@@ -213,7 +212,7 @@ def discriminate(
     traces = dict(solution.traces)
     if stopping is not None:
         traces["validation_error"] = stopping.losses
-        model = cast(Mixture, stopping.best_model or model)
+        model = cast(M, stopping.best_model or model)
     if isinstance(objective, Blend) and objective.tradeoff:
         for name in objective.second.parts:
             traces[name] = [value / objective.tradeoff for value in traces[name]]
@@ -221,7 +220,7 @@ def discriminate(
 
 
 def validation_error(
-    dataset: Dataset, model: Model, pool: Workers
+    dataset: LabelledUnits, model: Model, pool: Workers
 ) -> Callable[[Model], float]:
     """Return a function of models like the given one: their error on labelled rows."""
     rows = ChunkedRows(dataset.rows, model, pool, keep=True)

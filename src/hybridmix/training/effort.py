@@ -7,6 +7,8 @@ import warnings
 
 import numpy as np
 
+from hybridmix.models.base import Model
+from hybridmix.models.chains import Chains
 from hybridmix.models.mixture import Mixture
 from hybridmix.problem import Problem
 from hybridmix.solvers import Solver
@@ -17,7 +19,9 @@ _MANY_PARAMETERS = 1_000_000
 _LONG_SECONDS = 60.0
 
 
-def warn_if_long(problem: Problem, start: Mixture, solver: Solver, n_steps: int) -> None:
+def warn_if_long(
+    problem: Problem, start: Mixture | Chains, solver: Solver, n_steps: int
+) -> None:
     """Warn if many classes or many columns make training last for minutes.
 
     EM looks at the class of each row alone, and has few steps. What separates classes
@@ -27,7 +31,7 @@ def warn_if_long(problem: Problem, start: Mixture, solver: Solver, n_steps: int)
     ----------
     problem : Problem
         What is to be maximised.
-    start : Mixture
+    start : Model
         Where it begins.
     solver : Solver
         How it is maximised.
@@ -50,7 +54,7 @@ def warn_if_long(problem: Problem, start: Mixture, solver: Solver, n_steps: int)
         )
 
 
-def _update_seconds(start: Mixture, solver: Solver) -> float:
+def _update_seconds(start: Model, solver: Solver) -> float:
     """Return how long a gradient method takes from a vector to a model and back."""
     if "coordinates" not in getattr(solver, "needs", ()):
         return 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
+from typing import TypeVar
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from hybridmix.families.subspace import (
     chosen_n_factors,
     principal_subspace,
 )
+from hybridmix.models.chains import Chains
 from hybridmix.models.mixture import Mixture
 from hybridmix.training.covariances import COVARIANCE_TYPES, CovarianceType
 from hybridmix.training.moments import within_class_correlations, within_class_variances
@@ -34,6 +36,8 @@ NOISES = ("common", "columns")
 _MOST_ROWS = 10_000
 
 FamilyOf = Callable[[float], Family]
+# Models of components of one family.
+M = TypeVar("M", Mixture, Chains)
 
 
 @dataclass(frozen=True)
@@ -108,8 +112,8 @@ def fitted_subspace(
     return principal_subspace(rows, weights, n_factors, floor, equal_noise)
 
 
-def subspace_of(model: Mixture) -> Subspace | None:
-    """Return the subspace of a mixture, if it has one."""
+def subspace_of(model: Mixture | Chains) -> Subspace | None:
+    """Return the subspace of a model, if it has one."""
     for factor in getattr(model.components, "factors", (model.components,)):
         if isinstance(factor, SubspaceParameters):
             return factor.subspace
@@ -176,17 +180,17 @@ def _latent_dataset(
     return replace(thinned, rows=latent), np.maximum(unknown, 0.0)
 
 
-def refining(model: Mixture) -> Mixture:
-    """Let gradient methods move the subspace of a mixture as well."""
+def refining(model: M) -> M:
+    """Let gradient methods move the subspace of a model as well."""
     return _with_subspaces(model, RefinedSubspaceGaussian)
 
 
-def refined(model: Mixture) -> Mixture:
-    """Keep the subspace of a mixture where it is."""
+def refined(model: M) -> M:
+    """Keep the subspace of a model where it is."""
     return _with_subspaces(model, SubspaceGaussian)
 
 
-def _with_subspaces(model: Mixture, kind: type[SubspaceGaussian]) -> Mixture:
+def _with_subspaces(model: M, kind: type[SubspaceGaussian]) -> M:
     family, subspace = model.family, subspace_of(model)
     if subspace is None:
         return model

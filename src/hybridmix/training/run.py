@@ -74,7 +74,7 @@ class ClassifierOptions:
                     "'uniform' nor an array of probabilities."
                 )
         else:
-            _check_probabilities(self.class_prior, len(self.n_components))
+            check_probabilities(self.class_prior, len(self.n_components))
         weight = self.unlabelled_weight
         check_number("unlabelled_weight", weight, 0.0, 1e9, or_word="auto")
         check_flag("calibrate", self.calibrate)
@@ -324,7 +324,8 @@ def finished(outcome: Outcome) -> Mixture:
     return outcome.solution.model
 
 
-def _check_probabilities(prior: FloatArray, n_classes: int) -> None:
+def check_probabilities(prior: FloatArray, n_classes: int) -> None:
+    """Refuse class probabilities that are not one for each class, or not a sum of one."""
     if (
         prior.shape != (n_classes,)
         or not np.all(prior > 0)

@@ -1,0 +1,109 @@
+"""Encoded sequences, as chains read them, and their arrangement for training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from hybridmix._typing import BoolArray, FloatArray, IntArray
+from hybridmix.data.rows import Dataset, LabelledUnits, Rows, RowSource
+
+
+@dataclass(frozen=True)
+class SequenceRows:
+    """Sequences whose frames are encoded rows, one sequence after the other.
+
+    Attributes
+    ----------
+    frames : Rows
+        The frames of all sequences.
+    lengths : ndarray of shape (n,)
+        Number of frames of each sequence; at least one.
+    """
+
+    frames: Rows
+    lengths: IntArray
+
+    @property
+    def n_rows(self) -> int:
+        """Number of sequences."""
+        return len(self.lengths)
+
+    @property
+    def observed(self) -> BoolArray | None:
+        """Mask (d, F) of the observed real cells of all frames; None when all are."""
+        return self.frames.observed
+
+    @cached_property
+    def starts(self) -> IntArray:
+        """Where each sequence begins among the frames, (n,)."""
+        return np.cumsum(self.lengths) - self.lengths
+
+    def __getitem__(self, index: slice | IntArray) -> SequenceRows:
+        lengths = self.lengths[index]
+        if isinstance(index, slice) and index.step in (None, 1):
+            # Neighbours are not copied.
+            first = int(self.starts[index][0]) if len(lengths) else 0
+            frames = self.frames[first : first + int(lengths.sum())]
+        else:
+            frames = self.frames[ranges(self.starts[index], lengths)]
+        return SequenceRows(frames, lengths)
+
+
+def ranges(starts: IntArray, lengths: IntArray) -> IntArray:
+    """Return the numbers of runs that begin at given places, one run after the other."""
+    ends = np.cumsum(lengths)
+    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(
+        starts - (ends - lengths), lengths
+    )
+
+
+@dataclass(frozen=True)
+class SequenceDataset(LabelledUnits[SequenceRows]):
+    """Training sequences: those of a class are neighbours, the longest come first.
+
+    Attributes
+    ----------
+    rows : SequenceRows
+        The sequences.
+    labels : ndarray of shape (n,)
+        Class number of each sequence; -1 for an unlabelled one; ascending.
+    weights : ndarray of shape (n,) or None
+        Sample weights; None when all are one.
+    """
+
+    @classmethod
+    def arrange(
+        cls,
+        frames: RowSource,
+        lengths: IntArray,
+        labels: IntArray,
+        weights: FloatArray | None = None,
+    ) -> SequenceDataset:
+        """Encode the frames of sequences; those without weight are left out."""
+        order = np.lexsort((-lengths, labels))
+        if weights is not None:
+            order = order[weights[order] > 0]
+        starts = np.cumsum(lengths) - lengths
+        rows = frames[ranges(starts[order], lengths[order])]
+        return cls(
+            SequenceRows(rows, lengths[order]),
+            labels[order],
+            None if weights is None else weights[order],
+        )
+
+    @property
+    def mean_length(self) -> float:
+        """Mean number of frames, by sample weight."""
+        return float(self.filled_weights @ self.rows.lengths / self.total_weight)
+
+    def frames(self) -> Dataset:
+        """Return the frames as rows that have the labels and weights of their sequence.
+
+        Families learn their priors, and states their starts, from them.
+        """
+        lengths = self.rows.lengths
+        weights = None if self.weights is None else np.repeat(self.weights, lengths)
+        return Dataset(self.rows.frames, np.repeat(self.labels, lengths), weights)

@@ -1,0 +1,199 @@
+"""The options that estimators of sequences share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hybridmix._checks import (
+    check_flag,
+    check_jobs,
+    check_number,
+    check_seed,
+    check_verbosity,
+)
+from hybridmix._require import require
+from hybridmix._typing import IntArray
+from hybridmix.data import Schema
+from hybridmix.data.shape_options import check_shape_option
+from hybridmix.estimators.chain_fitted import FittedChainsEstimator
+from hybridmix.estimators.chain_published import state_attributes
+from hybridmix.estimators.chain_reading import (
+    TrainingSequences,
+    read_training_sequences,
+)
+from hybridmix.estimators.chosen import is_auto
+from hybridmix.estimators.published import agree, require_record
+from hybridmix.models.chains import Chains
+from hybridmix.training.budget import check_effort
+from hybridmix.training.chain_plan import AutomaticChains, usual_options
+from hybridmix.training.chain_starts import ChainShape
+from hybridmix.training.chains import ChainOptions, FittedChains
+from hybridmix.training.classes import Estimation
+from hybridmix.training.covariances import COVARIANCE_TYPES
+from hybridmix.training.discriminative import Discrimination, likelihood_only
+from hybridmix.training.families import Structure
+from hybridmix.training.leaderboard import leaderboard
+from hybridmix.training.topologies import check_topology
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ChainEstimator(FittedChainsEstimator):
+    """Base of the estimators of sequences: the options that these share.
+
+    They are documented in `HybridHMMClassifier`.
+    """
+
+    n_components: int = 1
+    topology: Any = "auto"
+    covariance_type: str = "auto"
+    exits: bool = False
+    autoregressive: bool = False
+    transition_prior: float = 0.1
+    n_factors: int | float | str = "auto"
+    noise: str = "common"
+    covariance_prior: float | str = "auto"
+    variance_floor: float = 1e-3
+    smoothing: float = 1.0
+    categorical_features: Sequence[int | str | bool] | None = None
+    column_shapes: Any = "plain"
+    n_init: int = 1
+    max_iter: int = 100
+    tol: float = 1e-4
+    effort: str | float = "balanced"
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+
+    # Checks before work -----------------------------------------------------------------
+
+    def _check_options(self) -> None:
+        """Refuse options that make no sense, as far as that shows without sequences."""
+        n_states = self._given_states()
+        check_number("n_states", n_states, 1, 1000, whole=True, or_word="auto")
+        check_number("n_components", self.n_components, 1, 10_000, whole=True)
+        if not is_auto(self.topology):
+            check_topology(self.topology, None if is_auto(n_states) else n_states)
+        check_flag("exits", self.exits)
+        check_flag("autoregressive", self.autoregressive)
+        if self.autoregressive and self.covariance_type not in ("auto", "full", "tied"):
+            raise ValueError(
+                f"autoregressive=True needs covariances between a frame and the one "
+                f"before, which covariance_type={self.covariance_type!r} has not: use "
+                "'full' or 'tied'."
+            )
+        check_number("transition_prior", self.transition_prior, 1e-10, 1e9)
+        check_seed(self.random_state)
+        check_jobs(self.n_jobs)
+        check_verbosity(self.verbose)
+        check_effort("effort", self.effort)
+        check_shape_option(self.column_shapes)
+        self._chain_options()
+
+    def _given_states(self) -> Any:
+        """Return the option n_states, or what a mask of transitions says."""
+        n_states = self.get_params(deep=False)["n_states"]
+        is_mask = not isinstance(self.topology, str)
+        return (
+            len(np.asarray(self.topology)) if is_mask and is_auto(n_states) else n_states
+        )
+
+    def _chain_options(self) -> ChainOptions:
+        """Return the options of training; those that are automatic have usual values."""
+        usual = usual_options(self.autoregressive)
+        n_states = self._given_states()
+        return ChainOptions(
+            ChainShape(
+                usual.n_states if is_auto(n_states) else int(n_states),
+                int(self.n_components),
+                usual.topology if is_auto(self.topology) else self.topology,
+                self.exits,
+                self.autoregressive,
+                float(self.transition_prior),
+            ),
+            Structure(
+                usual.covariance_type
+                if is_auto(self.covariance_type)
+                else self.covariance_type,
+                self.n_factors,
+                self.noise,
+                self.covariance_prior,
+                self.variance_floor,
+                self.smoothing,
+            ),
+            Estimation(self.n_init, self.max_iter, self.tol),
+            self._discrimination(),
+            *self._class_options(),
+        )
+
+    def _discrimination(self) -> Discrimination:
+        """Return what follows EM: nothing, for a density."""
+        return likelihood_only()
+
+    def _class_options(self) -> tuple[Any, ...]:
+        """Return length power, class prior, unlabelled weight and calibration."""
+        return 0.0, "empirical", 1.0, False
+
+    def _automatic(self) -> AutomaticChains:
+        """Return which options are chosen."""
+        return AutomaticChains(
+            is_auto(self._given_states()),
+            is_auto(self.topology),
+            is_auto(self.covariance_type),
+            tradeoff=False,
+        )
+
+    # Training ---------------------------------------------------------------------------
+
+    def _learn_sequences(
+        self, X: Any, lengths: Any, labels: IntArray | None, sample_weight: Any
+    ) -> TrainingSequences:
+        covariance_type = self._chain_options().structure.covariance_type
+        return read_training_sequences(
+            self,
+            X,
+            lengths,
+            labels,
+            sample_weight,
+            self.categorical_features,
+            self.column_shapes,
+            COVARIANCE_TYPES[covariance_type].scaling,
+        )
+
+    def _learned_attributes(self, fitted: FittedChains) -> dict[str, Any]:
+        """Return what training has learned, as it is published."""
+        shape, structure = fitted.options.shape, fitted.options.structure
+        learned = {
+            **self._derived_attributes(fitted.model, fitted.schema),
+            "schema_": fitted.schema,
+            "model_": fitted.model,
+            "n_states_": shape.n_states,
+            "topology_": shape.topology,
+            "covariance_type_": structure.covariance_type if fitted.schema.real else None,
+            "converged_": fitted.converged,
+            "interrupted_": fitted.interrupted,
+            "n_iter_": fitted.n_iter,
+            "history_": dict(fitted.history),
+            "trace_": fitted.history.get("value", np.empty(0)),
+        }
+        if fitted.trials:
+            learned["leaderboard_"] = leaderboard(fitted.trials)
+        return learned
+
+    def _derived_attributes(self, model: Chains, schema: Schema) -> dict[str, Any]:
+        """Return the published attributes that the model determines."""
+        return state_attributes(model, schema)
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless a fit could have published all of it."""
+        super().check_consistent()
+        self._check_options()
+        learned = vars(self)
+        for name, expected in self._derived_attributes(self.model_, self.schema_).items():
+            if name in learned:
+                same = agree(learned[name], expected)
+                require(same, f"{name} is not that of the model")
+        require_record(learned)

@@ -1,0 +1,299 @@
+"""Forward and backward passes over packed sequences.
+
+Arrays of states have the shape (P, K, F): planes, states, columns of a `Packing`. A plane
+is a class that all sequences are compared with; where every sequence looks at its own
+class only, there is one plane, and the groups of the packing are the classes. Parameters
+of chains have the shape (G, P, ...) accordingly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hybridmix._typing import BoolArray, FloatArray
+from hybridmix.models.packing import Packing
+
+# exp() of less than this is nothing next to the most probable state of a frame.
+_LOWEST = -600.0
+# Where so little of the mass of a frame is left, digits may be lost: such sequences are
+# passed again in logarithms.
+_SMALLEST = 1e-200
+# Probabilities of the states of a frame sum to one up to this.
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True)
+class ChainWeights:
+    """Parameters of Markov chains, for the groups and planes of a packing.
+
+    Attributes
+    ----------
+    log_start : ndarray of shape (G, P, K)
+        Log probabilities of the first state.
+    log_transition : ndarray of shape (G, P, K, K)
+        Log probabilities of the next state, which with that of an end sum to one.
+    log_exit : ndarray of shape (G, P, K) or None
+        Log probabilities that the sequence ends after a state; None if ends are not
+        modelled.
+    """
+
+    log_start: FloatArray
+    log_transition: FloatArray
+    log_exit: FloatArray | None
+
+    def on_lanes(self, logs: FloatArray, packing: Packing) -> FloatArray:
+        """Spread values (G, P, K) of groups over the lanes, (P, K, n) or (P, K, 1)."""
+        if len(logs) == 1:
+            return logs[0][:, :, None]
+        return logs[packing.group_of].transpose(1, 2, 0)
+
+
+@dataclass(frozen=True)
+class ForwardPass:
+    """What a forward pass leaves for the backward pass.
+
+    Attributes
+    ----------
+    packing : Packing
+        Order of the frames.
+    chains : ChainWeights
+        Parameters of the chains.
+    log_likelihood : ndarray of shape (P, n)
+        Log density of each sequence, by lane.
+    emission : ndarray of shape (P, K, F)
+        Emission densities, divided by the largest one of the frame in its plane.
+    alpha : ndarray of shape (P, K, F)
+        Probabilities of the states given the frames up to this one.
+    scale : ndarray of shape (P, F)
+        Density of each frame given those before, divided like the emissions.
+    end : ndarray of shape (P, n) or None
+        Probability of an end after the last frame.
+    is_exact : ndarray of bool, shape (n,)
+        False for lanes whose scaled numbers have become too small to be trusted.
+    """
+
+    packing: Packing
+    chains: ChainWeights
+    log_likelihood: FloatArray
+    emission: FloatArray
+    alpha: FloatArray
+    scale: FloatArray
+    end: FloatArray | None
+    is_exact: BoolArray
+
+
+def forward(
+    packing: Packing, log_emission: FloatArray, chains: ChainWeights
+) -> ForwardPass:
+    """Pass forward with scaled probabilities; `log_emission` (P, K, F) is overwritten."""
+    n = packing.n_sequences
+    largest = log_emission.max(axis=1)
+    emission = log_emission
+    emission -= largest[:, None]
+    np.maximum(emission, _LOWEST, out=emission)
+    np.exp(emission, out=emission)
+    alpha, scale = np.empty_like(emission), np.empty_like(largest)
+    transition = np.exp(chains.log_transition).transpose(0, 1, 3, 2).copy()
+    start = np.exp(chains.on_lanes(chains.log_start, packing))
+    end = None
+    with np.errstate(all="ignore"):
+        here = alpha[:, :, :n]
+        np.multiply(start, emission[:, :, :n], out=here)
+        np.add.reduce(here, axis=1, out=scale[:, :n])
+        here /= scale[:, None, :n]
+        for columns, blocks in packing.steps:
+            here = alpha[:, :, columns]
+            for block in blocks:
+                np.matmul(
+                    transition[block.group],
+                    alpha[:, :, block.before],
+                    out=alpha[:, :, block.here],
+                )
+            here *= emission[:, :, columns]
+            total = np.add.reduce(here, axis=1, out=scale[:, columns])
+            here /= total[:, None]
+        logs = np.log(scale)
+        logs += largest
+        log_likelihood = np.empty((len(logs), n))
+        for plane, part in enumerate(logs):
+            log_likelihood[plane] = np.bincount(packing.lane, part, n)
+        is_small = ~(scale > _SMALLEST)
+        if chains.log_exit is not None:
+            leaving = np.exp(chains.on_lanes(chains.log_exit, packing))
+            end = np.sum(alpha[:, :, packing.last] * leaving, axis=1)
+            log_likelihood += np.log(end)
+    is_exact = np.ones(n, dtype=bool)
+    if is_small.any():
+        is_exact[packing.lane[is_small.any(axis=0)]] = False
+    if end is not None:
+        is_exact &= np.all(end > _SMALLEST, axis=0)
+    return ForwardPass(
+        packing, chains, log_likelihood, emission, alpha, scale, end, is_exact
+    )
+
+
+@dataclass(frozen=True)
+class StatePosteriors:
+    """Probabilities of states given whole sequences.
+
+    Attributes
+    ----------
+    states : ndarray of shape (P, K, F)
+        Probability of each state at each frame.
+    arriving : ndarray of shape (P, K, F)
+        What the probability of an arrival at each state is made of, together with
+        `ForwardPass.alpha` of the frame before and the transition probabilities.
+    is_exact : ndarray of bool, shape (n,)
+        False for lanes whose scaled numbers cannot be trusted.
+    """
+
+    states: FloatArray
+    arriving: FloatArray
+    is_exact: BoolArray
+
+
+def backward(passed: ForwardPass) -> StatePosteriors:
+    """Pass backward; this uses up `passed.emission`."""
+    packing, chains = passed.packing, passed.chains
+    transition = np.exp(chains.log_transition)
+    arriving, beta = passed.emission, np.empty_like(passed.alpha)
+    with np.errstate(all="ignore"):
+        if passed.end is None or chains.log_exit is None:
+            beta[:, :, packing.last] = 1.0
+        else:
+            leaving = np.exp(chains.on_lanes(chains.log_exit, packing))
+            beta[:, :, packing.last] = leaving / passed.end[:, None]
+        arriving /= passed.scale[:, None]
+        for columns, blocks in reversed(packing.steps):
+            arriving[:, :, columns] *= beta[:, :, columns]
+            for block in blocks:
+                np.matmul(
+                    transition[block.group],
+                    arriving[:, :, block.here],
+                    out=beta[:, :, block.before],
+                )
+        states = np.multiply(passed.alpha, beta, out=beta)
+        totals = np.add.reduce(states, axis=1)
+        is_off = ~(np.abs(totals - 1.0) < _ROUNDING)
+    is_exact = passed.is_exact.copy()
+    if is_off.any():
+        is_exact[packing.lane[is_off.any(axis=0)]] = False
+    return StatePosteriors(states, arriving, is_exact)
+
+
+def transition_counts(
+    passed: ForwardPass, posteriors: StatePosteriors, weights: FloatArray
+) -> FloatArray:
+    """Return expected numbers of transitions (G, P, K, K), weighted by lane (P, n).
+
+    Lanes of weight zero may hold anything but infinities.
+    """
+    packing = passed.packing
+    counts = np.zeros(passed.chains.log_transition.shape)
+    n = packing.n_sequences
+    if packing.n_frames > n:
+        for group, (before, here) in enumerate(packing.arrivals_of):
+            arriving = posteriors.arriving[:, :, here]
+            arriving = arriving * weights[:, None, packing.lane[here]]
+            leaving = passed.alpha[:, :, before]
+            counts[group] = np.matmul(leaving, arriving.transpose(0, 2, 1))
+    counts *= np.exp(passed.chains.log_transition)
+    return counts
+
+
+@dataclass(frozen=True)
+class LogPass:
+    """Both passes in logarithms, which lose no digits and take about ten times as long.
+
+    Attributes
+    ----------
+    log_likelihood : ndarray of shape (P, n)
+        Log density of each sequence, by lane.
+    states : ndarray of shape (P, K, F)
+        Probability of each state at each frame; zero in planes of density zero.
+    transitions : ndarray of shape (P, K, K, F)
+        Probability of each transition to a frame; zero at first frames.
+    """
+
+    log_likelihood: FloatArray
+    states: FloatArray
+    transitions: FloatArray
+
+
+def log_forward_backward(
+    packing: Packing, log_emission: FloatArray, chains: ChainWeights
+) -> LogPass:
+    """Pass forward and backward in logarithms."""
+    n = packing.n_sequences
+    log_alpha, log_beta = np.empty_like(log_emission), np.empty_like(log_emission)
+    log_alpha[:, :, :n] = (
+        chains.on_lanes(chains.log_start, packing) + log_emission[:, :, :n]
+    )
+    logs = chains.log_transition[..., None]  # (G, P, K, K, 1)
+    transitions = np.full((*log_emission.shape[:2], *log_emission.shape[1:]), -np.inf)
+    with np.errstate(all="ignore"):
+        for _, blocks in packing.steps:
+            for block in blocks:
+                moved = log_alpha[:, :, None, block.before] + logs[block.group]
+                log_alpha[:, :, block.here] = (
+                    _logsumexp(moved, 1) + log_emission[:, :, block.here]
+                )
+        log_beta[:, :, packing.last] = (
+            0.0 if chains.log_exit is None else chains.on_lanes(chains.log_exit, packing)
+        )
+        for _, blocks in reversed(packing.steps):
+            for block in blocks:
+                arriving = log_emission[:, :, block.here] + log_beta[:, :, block.here]
+                moved = logs[block.group] + arriving[:, None]
+                log_beta[:, :, block.before] = _logsumexp(moved, 2)
+                transitions[:, :, :, block.here] = (
+                    moved + log_alpha[:, :, None, block.before]
+                )
+        last = packing.last
+        log_likelihood = _logsumexp(log_alpha[:, :, last] + log_beta[:, :, last], 1)
+        known = np.where(np.isfinite(log_likelihood), log_likelihood, np.inf)
+        known = known[:, packing.lane]
+        states = np.exp(log_alpha + log_beta - known[:, None])
+        transitions = np.exp(transitions - known[:, None, None])
+    return LogPass(log_likelihood, states, transitions)
+
+
+def _logsumexp(values: FloatArray, axis: int) -> FloatArray:
+    largest = values.max(axis=axis, keepdims=True)
+    largest = np.where(np.isfinite(largest), largest, 0.0)
+    return np.squeeze(largest, axis) + np.log(np.exp(values - largest).sum(axis=axis))
+
+
+def most_probable_paths(
+    packing: Packing, log_emission: FloatArray, chains: ChainWeights
+) -> tuple[FloatArray, np.ndarray]:
+    """Return the log density (P, n) of the best path of states, and the states (P, F).
+
+    This is Viterbi's algorithm. Lanes and columns are those of the packing.
+    """
+    n, n_planes = packing.n_sequences, len(log_emission)
+    score = np.empty_like(log_emission)
+    best = np.zeros(log_emission.shape, np.int16)
+    score[:, :, :n] = chains.on_lanes(chains.log_start, packing) + log_emission[:, :, :n]
+    logs = chains.log_transition[..., None]
+    for _, blocks in packing.steps:
+        for block in blocks:
+            moved = score[:, :, None, block.before] + logs[block.group]
+            origin = moved.argmax(axis=1)
+            best[:, :, block.here] = origin
+            reached = np.take_along_axis(moved, origin[:, None], axis=1)[:, 0]
+            score[:, :, block.here] = reached + log_emission[:, :, block.here]
+    final = score[:, :, packing.last]
+    if chains.log_exit is not None:
+        final = final + chains.on_lanes(chains.log_exit, packing)
+    states = np.zeros((n_planes, packing.n_frames), np.intp)
+    states[:, packing.last] = final.argmax(axis=1)
+    for _, blocks in reversed(packing.steps):
+        for block in blocks:
+            here = states[:, None, block.here]
+            states[:, block.before] = np.take_along_axis(
+                best[:, :, block.here], here, axis=1
+            )[:, 0]
+    return final.max(axis=1), states

@@ -1,0 +1,164 @@
+"""Sequences side by side: all first frames, then all second ones, and so on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from hybridmix._typing import IntArray
+
+
+@dataclass(frozen=True)
+class Block:
+    """The frames of one group at one time.
+
+    Attributes
+    ----------
+    group : int
+        The group.
+    here : slice
+        Their columns.
+    before : slice
+        The columns of the frames before them, in the same order.
+    """
+
+    group: int
+    here: slice
+    before: slice
+
+
+class Packing:
+    """An order of frames in which a step of time is a run of columns; nothing is padded.
+
+    Sequences have lanes: ordered by group, then the longest first. At any time, the lanes
+    of a group that go on are its first ones, so that the columns of a group at a time
+    stand in the same order as those at the time before.
+
+    Parameters
+    ----------
+    lengths : ndarray of shape (n,)
+        Numbers of frames of the sequences.
+    groups : ndarray of shape (n,) or None
+        Group of each sequence, such as its class; None for a single group.
+    n_groups : int
+        Number of groups.
+
+    Attributes
+    ----------
+    n_groups : int
+        Number of groups.
+    lengths : ndarray of shape (n,)
+        Number of frames on each lane.
+    order : ndarray of shape (n,)
+        Number of the sequence on each lane.
+    group_of : ndarray of shape (n,)
+        Group of each lane.
+    lane : ndarray of shape (F,)
+        Lane of each column.
+    source : ndarray of shape (F,)
+        Number of each column's frame, counted through the sequences as they were given.
+    last : ndarray of shape (n,)
+        Column of the last frame of each lane. The first frames are the first columns.
+    before : ndarray of shape (F - n,)
+        For each column but the first frames: the column of the frame before.
+    sizes : ndarray of shape (T, G)
+        Number of lanes of each group that go on at each time.
+    """
+
+    def __init__(
+        self, lengths: IntArray, groups: IntArray | None = None, n_groups: int = 1
+    ) -> None:
+        if groups is None:
+            groups = np.zeros(len(lengths), np.intp)
+        self.n_groups = n_groups
+        self.order = np.lexsort((-lengths, groups))
+        self.group_of = groups[self.order]
+        self.lengths = lengths[self.order]
+        n_times = int(lengths.max())
+        self.sizes = _lanes_going_on(self.lengths, self.group_of, n_times, n_groups)
+        sizes = self.sizes.ravel()
+        offsets = (np.cumsum(sizes) - sizes).reshape(self.sizes.shape)
+        self._offsets = offsets
+        rank = np.arange(int(sizes.sum())) - np.repeat(offsets.ravel(), sizes)
+        time, group = (
+            np.repeat(part.ravel(), sizes) for part in np.indices(self.sizes.shape)
+        )
+        self.lane = offsets[0, group] + rank
+        starts = np.cumsum(lengths) - lengths
+        self.source = starts[self.order][self.lane] + time
+        own_rank = np.arange(len(lengths)) - offsets[0, self.group_of]
+        self.last = offsets[self.lengths - 1, self.group_of] + own_rank
+        n = len(lengths)
+        self.before = offsets[time[n:] - 1, group[n:]] + rank[n:]
+
+    @property
+    def n_sequences(self) -> int:
+        """Number of sequences."""
+        return len(self.order)
+
+    @property
+    def n_frames(self) -> int:
+        """Number of frames of all sequences."""
+        return len(self.lane)
+
+    @cached_property
+    def inverse(self) -> IntArray:
+        """Lane of each sequence, (n,)."""
+        return np.argsort(self.order)
+
+    @cached_property
+    def steps(self) -> list[tuple[slice, list[Block]]]:
+        """For each time after the first: its columns, and the blocks they consist of."""
+        ends = np.cumsum(self.sizes.sum(axis=1)).tolist()
+        offsets: Any = self._offsets.tolist()
+        sizes: Any = self.sizes.tolist()
+        steps = []
+        for time in range(1, len(sizes)):
+            blocks = []
+            for group, size in enumerate(sizes[time]):
+                if size:
+                    here, before = offsets[time][group], offsets[time - 1][group]
+                    blocks.append(
+                        Block(
+                            group,
+                            slice(here, here + size),
+                            slice(before, before + size),
+                        )
+                    )
+            steps.append((slice(ends[time - 1], ends[time]), blocks))
+        return steps
+
+    @cached_property
+    def columns_of(self) -> list[IntArray]:
+        """Columns of each group, in ascending order."""
+        group = self.group_of[self.lane]
+        return [np.flatnonzero(group == g) for g in range(self.n_groups)]
+
+    @cached_property
+    def arrivals_of(self) -> list[tuple[IntArray, IntArray | slice]]:
+        """For each group: the columns of all frames but the last and but the first."""
+        n = self.n_sequences
+        if self.n_groups == 1:
+            return [(self.before, slice(n, None))]
+        later = [own[np.searchsorted(own, n) :] for own in self.columns_of]
+        return [(self.before[own - n], own) for own in later]
+
+    def columns_of_lanes(self, lanes: IntArray) -> IntArray:
+        """Return the columns of some lanes, one lane after the other in order of time."""
+        lengths = self.lengths[lanes]
+        group = np.repeat(self.group_of[lanes], lengths)
+        time = np.arange(len(group)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        rank = np.repeat(lanes, lengths) - self._offsets[0, group]
+        return self._offsets[time, group] + rank
+
+
+def _lanes_going_on(
+    lengths: IntArray, group_of: IntArray, n_times: int, n_groups: int
+) -> IntArray:
+    """Count the lanes (T, G) of each group that are longer than each time."""
+    ends = np.zeros((n_times + 1, n_groups), np.intp)
+    np.add.at(ends, (lengths, group_of), 1)
+    return np.cumsum(ends[::-1], axis=0)[::-1][1:]

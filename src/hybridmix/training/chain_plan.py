@@ -1,0 +1,189 @@
+"""Which hidden Markov models suit sequences of some kind: what a search tries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hybridmix.data import Schema
+from hybridmix.data.sequence_rows import SequenceDataset
+from hybridmix.training.budget import Budget
+from hybridmix.training.chains import ChainOptions
+from hybridmix.training.discriminative import Discrimination
+
+# Tradeoffs that are tried, one after the other; the first of them if there is no search.
+TRADEOFFS = (10.0, 100.0)
+# A state should have this many frames of its class for every column it has covariances
+# with, and for its means alone.
+_FRAMES_PER_COVARIANCE, _FRAMES_PER_MEAN = 2, 5
+# With more real columns than this, full covariances are left out.
+_WIDE = 60
+
+
+class Form(NamedTuple):
+    """What a search chooses of a hidden Markov model.
+
+    Attributes
+    ----------
+    topology : str
+        Name of the topology.
+    n_states : int
+        Number of states.
+    covariance_type : str
+        Type of the covariances.
+    """
+
+    topology: str
+    n_states: int
+    covariance_type: str
+
+
+@dataclass(frozen=True)
+class AutomaticChains:
+    """Which options are chosen, and not given.
+
+    Attributes
+    ----------
+    n_states, topology, covariance_type, tradeoff : bool
+        Whether the option is chosen.
+    """
+
+    n_states: bool
+    topology: bool
+    covariance_type: bool
+    tradeoff: bool
+
+    def __bool__(self) -> bool:
+        return self.n_states or self.topology or self.covariance_type or self.tradeoff
+
+
+@dataclass(frozen=True, eq=False)
+class ChainCandidate:
+    """A form, and the discriminative trainings that follow its EM.
+
+    Attributes
+    ----------
+    options : ChainOptions
+        Of the training; those of discrimination are in `stations`.
+    stations : tuple of Discrimination
+        One for each tradeoff, in ascending order; none for the likelihood alone.
+    """
+
+    options: ChainOptions
+    stations: tuple[Discrimination, ...]
+
+    def name(self, station: int) -> str:
+        """Return what to call it, after this many of its stations."""
+        shape = self.options.shape
+        topology = shape.topology if isinstance(shape.topology, str) else "given mask"
+        plural = "" if shape.n_states == 1 else "s"
+        words = f"{topology}, {shape.n_states} state{plural}, "
+        words += self.options.structure.covariance_type
+        if shape.n_mixed > 1:
+            words += f", {shape.n_mixed} components each"
+        if station == 0:
+            return f"{words}, likelihood"
+        discrimination = self.stations[station - 1]
+        if discrimination.objective == "hybrid":
+            return f"{words}, tradeoff {discrimination.tradeoff:g}"
+        return f"{words}, {discrimination.objective}"
+
+    def discrimination(self, station: int) -> Discrimination:
+        """Return the last training of the first stations; the likelihood, for none."""
+        if station == 0:
+            return replace(self.options.discrimination, objective="likelihood")
+        return self.stations[station - 1]
+
+
+def usual_options(autoregressive: bool) -> Form:
+    """Return what is fitted where nothing is given and nothing chosen."""
+    return Form("left-right", 5, "full" if autoregressive else "diag")
+
+
+def chain_candidates(
+    options: ChainOptions,
+    automatic: AutomaticChains,
+    dataset: SequenceDataset,
+    schema: Schema,
+    budget: Budget,
+) -> list[ChainCandidate]:
+    """Return what to try, from the simplest to the largest.
+
+    Parameters
+    ----------
+    options : ChainOptions
+        What the user has fixed; automatic options have usual values.
+    automatic : AutomaticChains
+        Which ones are chosen.
+    dataset : SequenceDataset
+        What candidates are trained on.
+    schema : Schema
+        Of the frames.
+    budget : Budget
+        How much effort it may take.
+    """
+    stations = tuple(_stations(options.discrimination, automatic, budget))
+    found: dict[Any, ChainCandidate] = {}
+    for form in _forms(options, dataset, schema, budget):
+        shape, structure = options.shape, options.structure
+        if automatic.topology:
+            shape = replace(shape, topology=form.topology)
+        if automatic.n_states:
+            shape = replace(shape, n_states=form.n_states)
+        if automatic.covariance_type:
+            structure = replace(structure, covariance_type=form.covariance_type)
+        changed = replace(options, shape=shape, structure=structure)
+        topology = shape.topology if isinstance(shape.topology, str) else "mask"
+        key = (topology, shape.n_states, structure.covariance_type)
+        found.setdefault(key, ChainCandidate(changed, stations))
+    return list(found.values())
+
+
+def _stations(
+    given: Discrimination, automatic: AutomaticChains, budget: Budget
+) -> Iterator[Discrimination]:
+    if given.is_generative:
+        return
+    if given.objective != "hybrid" or not automatic.tradeoff:
+        yield given
+        return
+    tradeoffs = TRADEOFFS if budget.searches else TRADEOFFS[:1]
+    # Each training goes on where the one before has ended.
+    n_steps = -(-given.n_steps // len(tradeoffs))
+    for tradeoff in tradeoffs:
+        yield replace(given, tradeoff=tradeoff, n_steps=n_steps)
+
+
+def _forms(
+    options: ChainOptions, dataset: SequenceDataset, schema: Schema, budget: Budget
+) -> Iterator[Form]:
+    """Yield forms that the frames of the classes allow, the simplest first."""
+    usual = usual_options(options.shape.autoregressive)
+    if not budget.searches:
+        yield usual
+        return
+    n_columns = len(schema.real)
+    frames = dataset.labelled().frames()
+    per_class = float(np.median(np.bincount(frames.labels))) / options.shape.n_mixed
+    is_wide = n_columns > _WIDE
+
+    def allowed(n_states: int, covariance_type: str) -> bool:
+        needed = _FRAMES_PER_MEAN
+        if covariance_type == "full":
+            needed += _FRAMES_PER_COVARIANCE * n_columns
+        return n_states == 1 or n_states * needed <= per_class
+
+    types = ["diag", "tied", "full"] if n_columns > 1 and not is_wide else ["diag"]
+    if options.shape.autoregressive:
+        types = ["tied", "full"]
+    sizes = (1, 2, 3, 5, 8, 12) if budget.is_thorough else (1, 3, 5, 8)
+    for covariance_type in types:
+        for n_states in sizes:
+            if not allowed(n_states, covariance_type):
+                break
+            yield Form("left-right", n_states, covariance_type)
+            if 1 < n_states <= 5 or (n_states > 1 and budget.is_thorough):
+                yield Form("ergodic", n_states, covariance_type)
