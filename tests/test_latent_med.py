@@ -21,6 +21,11 @@ from hybridmix.med.solvers.newton import newton
 from hybridmix.training import latent, memory
 
 
+def plain(*args, **options):
+    """Return a classifier that is trained once."""
+    return LatentMEDClassifier(*args, calibrate=False, **options)
+
+
 def strips(n=160, seed=0):
     """Return rows of eight unit Gaussians, classes of which alternate upwards."""
     rng = np.random.default_rng(seed)
@@ -103,6 +108,41 @@ def test_it_does_not_bound_the_expected_log_sum():
     assert expected_log_sum > log_sum_of_expected + 1.0
 
 
+def test_what_meets_all_reduced_margins_meets_those_of_the_log_sums():
+    """By drawing: outputs and distributions that are feasible for the QP."""
+    rng = np.random.default_rng(3)
+    labels, components, margin = np.array([1]), Components((3, 2)), 1.0
+    n_feasible = 0
+    for _ in range(5000):
+        outputs = rng.normal(scale=3.0, size=(5, 1))
+        shares = np.zeros((5, 1))
+        shares[3:, 0] = rng.dirichlet([1.0, 1.0])
+        asked = LatentRivals(shares, labels, components, np.ones(1))
+        if np.all(asked.margins(outputs) - asked.offsets >= margin):
+            n_feasible += 1
+            rival, own = components.class_scores(outputs)[:, 0]
+            assert own - rival >= margin
+    assert n_feasible > 200
+
+
+def test_no_distribution_is_tighter_than_the_posteriors():
+    """By trying a grid of distributions over three components."""
+    labels, components = np.array([0]), Components((3, 1))
+    outputs = np.array([[0.3], [-1.0], [1.2], [0.5]])
+
+    def bound(shares):
+        asked = LatentRivals(shares, labels, components, np.ones(1))
+        return (asked.margins(outputs) - asked.offsets)[0]
+
+    best = bound(components.posteriors(outputs, labels))
+    grid = np.linspace(0.0, 1.0, 21)
+    for a, b in itertools.product(grid, grid):
+        if a + b <= 1.0:
+            assert bound(np.array([[a], [b], [1.0 - a - b], [0.0]])) <= best + 1e-12
+    scores = components.class_scores(outputs)[:, 0]
+    assert best == pytest.approx(scores[0] - scores[1])
+
+
 # Quadratic programs ---------------------------------------------------------------------
 
 
@@ -172,9 +212,7 @@ def test_the_solution_meets_the_conditions_of_an_optimum():
 def test_bounds_and_objectives_take_turns_downwards():
     for model, seed in itertools.product(("linear", "rbf"), range(3)):
         X, y = strips(80)
-        machine = LatentMEDClassifier(
-            model, n_init=1, tol=1e-6, random_state=seed, gamma=0.05
-        )
+        machine = plain(model, n_init=1, tol=1e-6, random_state=seed, gamma=0.05)
         machine.fit(X, y)
         bound, objective = machine.history_["bound"], machine.history_["objective"]
         assert len(bound) == len(objective) == machine.n_iter_ > 1
@@ -186,7 +224,7 @@ def test_bounds_and_objectives_take_turns_downwards():
 def test_the_objective_is_above_that_of_the_log_ratios():
     X, y = three_classes()
     C, margin = 2.0, 1.3
-    model = LatentMEDClassifier(C=C, margin=margin, n_init=2, random_state=0).fit(X, y)
+    model = plain(C=C, margin=margin, n_init=2, random_state=0).fit(X, y)
     labels = np.searchsorted(model.classes_, y)
     scores = model.decision_function(X)
     own = scores[np.arange(len(X)), labels]
@@ -213,7 +251,7 @@ def test_mode_mean_and_expected_logs_decide_alike():
     only: they are points.
     """
     X, y = strips(80)
-    model = LatentMEDClassifier(n_init=3, random_state=0).fit(X, y)
+    model = plain(n_init=3, random_state=0).fit(X, y)
     means, d = model.means_, X.shape[1]
     constants = model.intercept_ + 0.5 * np.sum(means**2, axis=1)
     biases = logsumexp(constants.reshape(2, 2), axis=1)
@@ -232,17 +270,17 @@ def test_mode_mean_and_expected_logs_decide_alike():
 def test_two_components_separate_what_one_cannot():
     X, y = strips()
     new, labels = strips(seed=1)
-    model = LatentMEDClassifier(C=10.0, random_state=0).fit(X, y)
+    model = plain(C=10.0, random_state=0).fit(X, y)
     assert model.score(new, labels) > 0.97
     assert model.means_.shape == (4, 2)
-    assert LatentMEDClassifier(n_components=1).fit(X, y).score(new, labels) < 0.7
+    assert plain(n_components=1).fit(X, y).score(new, labels) < 0.7
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_one_component_is_a_support_vector_machine(kernel):
     # Two means share the penalty: half the squared length of their difference.
     X, y = strips(60)
-    model = LatentMEDClassifier(kernel, n_components=1, C=1.0, tol=1e-8).fit(X, y)
+    model = plain(kernel, n_components=1, C=1.0, tol=1e-8).fit(X, y)
     machine = SVC(kernel=kernel, C=2.0, tol=1e-8).fit(X, y)
     expected = machine.decision_function(X)
     np.testing.assert_allclose(model.decision_function(X), expected, atol=1e-3)
@@ -252,7 +290,7 @@ def test_one_component_is_a_support_vector_machine(kernel):
 
 def test_one_component_of_several_classes_is_the_joint_machine():
     X, y = three_classes()
-    model = LatentMEDClassifier(n_components=1, smoothness=0.5, tol=1e-8).fit(X, y)
+    model = plain(n_components=1, smoothness=0.5, tol=1e-8).fit(X, y)
     other = MEDClassifier(smoothness=0.5, tol=1e-8, calibrate=False).fit(X, y)
     expected = other.decision_function(X)
     np.testing.assert_allclose(model.decision_function(X), expected, atol=1e-3)
@@ -261,7 +299,7 @@ def test_one_component_of_several_classes_is_the_joint_machine():
 def test_classes_may_differ_in_their_components():
     X, y = three_classes()
     sizes = {"setosa": 1, "versicolor": 2, "virginica": 3}
-    model = LatentMEDClassifier(n_components=sizes, n_init=2, random_state=0).fit(X, y)
+    model = plain(n_components=sizes, n_init=2, random_state=0).fit(X, y)
     assert model.score(X, y) > 0.9
     np.testing.assert_array_equal(model.n_components_, [1, 2, 3])
     assert model.means_.shape == (6, 4)
@@ -276,7 +314,7 @@ def test_classes_may_differ_in_their_components():
 def test_the_middle_class_needs_two_components():
     X = np.concatenate([np.linspace(a, a + 1.0, 20) for a in (-2.5, -0.5, 1.5)])[:, None]
     y = np.abs(X[:, 0]) < 1.0
-    model = LatentMEDClassifier(n_components={True: 1, False: 2}, C=10.0, random_state=0)
+    model = plain(n_components={True: 1, False: 2}, C=10.0, random_state=0)
     assert model.fit(X, y).score(X, y) == 1.0
     outer, other, inner = np.sort(np.abs(model.means_[:, 0]))[::-1]
     assert outer == pytest.approx(other, rel=1e-3)
@@ -297,8 +335,8 @@ def test_the_middle_class_needs_two_components():
 def test_kernels_by_name_and_by_function_are_the_same(name, function):
     X, y = strips(60)
     options = {"n_init": 2, "tol": 1e-5, "random_state": 0}
-    named = LatentMEDClassifier(name, gamma=0.1, degree=2, coef0=0.5, **options)
-    other = LatentMEDClassifier(function, **options)
+    named = plain(name, gamma=0.1, degree=2, coef0=0.5, **options)
+    other = plain(function, **options)
     new = strips(20, seed=3)[0]
     expected = named.fit(X, y).decision_function(new)
     found = other.fit(X, y).decision_function(new)
@@ -311,8 +349,8 @@ def test_precomputed_kernels():
     new = strips(20, seed=3)[0]
     whole, across = rbf_kernel(X, gamma=0.1), rbf_kernel(new, X, gamma=0.1)
     options = {"n_components": 1, "tol": 1e-8}
-    expected = LatentMEDClassifier("rbf", gamma=0.1, **options).fit(X, y)
-    model = LatentMEDClassifier("precomputed", **options).fit(whole, y)
+    expected = plain("rbf", gamma=0.1, **options).fit(X, y)
+    model = plain("precomputed", **options).fit(whole, y)
     np.testing.assert_allclose(
         model.decision_function(across), expected.decision_function(new), atol=1e-3
     )
@@ -320,7 +358,7 @@ def test_precomputed_kernels():
     weights = (np.arange(60) % 3 > 0).astype(float)
     used = np.flatnonzero(weights)
     model.fit(whole, y, sample_weight=weights)
-    part = LatentMEDClassifier("precomputed", **options)
+    part = plain("precomputed", **options)
     part.fit(whole[np.ix_(used, used)], y[used])
     np.testing.assert_allclose(
         model.decision_function(across), part.decision_function(across[:, used])
@@ -330,9 +368,32 @@ def test_precomputed_kernels():
 def test_an_rbf_kernel_curves_the_borders():
     X = np.random.default_rng(0).normal(size=(150, 2))
     y = np.hypot(*X.T) > 1.2
-    model = LatentMEDClassifier("rbf", C=10.0, n_init=2, random_state=0).fit(X, y)
+    model = plain("rbf", C=10.0, n_init=2, random_state=0).fit(X, y)
     assert model.score(X, y) > 0.97
     assert not hasattr(model, "means_")
+
+
+# Probabilities --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("data", [strips, three_classes])
+def test_probabilities_are_on_a_scale_of_held_out_rows(data):
+    X, y = data()
+    options = {"n_init": 3, "random_state": 0}
+    model = LatentMEDClassifier(**options).fit(X, y)
+    raw = plain(**options).fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), raw.predict(X))
+    assert (raw.temperature_, raw.uniform_share_) == (1.0, 0.0)
+    assert model.temperature_ != 1.0
+    scores = raw.machine_.outputs(X)
+    np.testing.assert_allclose(
+        raw.predict_log_proba(X), (scores - logsumexp(scores, axis=0)).T, atol=1e-12
+    )
+    probabilities = model.predict_proba(X)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(
+        model.classes_[probabilities.argmax(axis=1)], model.predict(X)
+    )
 
 
 # Starts and annealing -------------------------------------------------------------------
@@ -340,12 +401,12 @@ def test_an_rbf_kernel_curves_the_borders():
 
 def test_starts_are_reproducible_and_the_best_one_is_kept():
     X, y = strips(80)
-    one = LatentMEDClassifier(n_init=4, random_state=3).fit(X, y)
-    same = LatentMEDClassifier(n_init=4, random_state=3).fit(X, y)
+    one = plain(n_init=4, random_state=3).fit(X, y)
+    same = plain(n_init=4, random_state=3).fit(X, y)
     assert_same(one, same)
     assert len(one.start_objectives_) == 4
     assert one.objective_ == one.start_objectives_.min() < one.start_objectives_.max()
-    fewer = LatentMEDClassifier(n_init=2, random_state=3).fit(X, y)
+    fewer = plain(n_init=2, random_state=3).fit(X, y)
     np.testing.assert_array_equal(fewer.start_objectives_, one.start_objectives_[:2])
 
 
@@ -353,14 +414,35 @@ def test_the_order_of_rows_does_not_matter():
     X, y = strips(80)
     order = np.random.default_rng(0).permutation(80)
     options = {"n_init": 2, "tol": 1e-7, "random_state": 0}
-    one = LatentMEDClassifier(**options).fit(X, y)
-    other = LatentMEDClassifier(**options).fit(X[order], y[order])
+    one = plain(**options).fit(X, y)
+    other = plain(**options).fit(X[order], y[order])
     np.testing.assert_allclose(other.means_, one.means_, atol=1e-3)
+
+
+def test_starts_find_what_trying_all_assignments_finds():
+    """Every way to give rows to components is a start."""
+    X = np.array([-3.0, -2.6, -1.0, -0.7, 0.8, 1.1, 2.7, 3.1])[:, None]
+    y = np.array([0, 0, 1, 1, 0, 0, 1, 1])
+    components, prior = Components((2, 2)), ExponentialMargin(2.0, 0.0, 1.0)
+    values = []
+    # The first row of each class may be given to its first component: names are arbitrary.
+    for taken in itertools.product((0,), (0, 1), (0,), *5 * [(0, 1)]):
+        shares = np.zeros((4, len(X)))
+        shares[2 * y + np.array(taken), np.arange(len(X))] = 1.0
+        for _ in range(6):
+            asked = LatentRivals(shares, y, components, np.ones(len(X)))
+            found = newton(X, asked, prior, np.inf, tol=1e-6)
+            outputs = found.coef @ X.T + found.bias[:, None]
+            shares = components.posteriors(outputs, y)
+        values.append(found.value)
+    model = plain(C=2.0, n_init=20, tol=1e-6, random_state=0).fit(X, y)
+    assert model.objective_ == pytest.approx(min(values), rel=1e-2)
+    assert min(values) < 0.9 * max(values)
 
 
 def test_annealing_ends_at_a_temperature_of_one():
     X, y = strips(80)
-    model = LatentMEDClassifier(temperature=4.0, cooling=0.5, n_init=1, random_state=0)
+    model = plain(annealing=4.0, cooling=0.5, n_init=1, random_state=0)
     model.fit(X, y)
     bound, objective = model.history_["bound"], model.history_["objective"]
     assert model.converged_
@@ -385,8 +467,8 @@ def test_a_weight_of_two_is_two_rows():
     X, y = strips(60)
     weights = np.arange(60) % 3
     options = {"n_init": 2, "smoothness": 0.5, "tol": 1e-9, "random_state": 0}
-    one = LatentMEDClassifier(**options).fit(X, y, sample_weight=weights)
-    repeated = LatentMEDClassifier(**options)
+    one = plain(**options).fit(X, y, sample_weight=weights)
+    repeated = plain(**options)
     repeated.fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
     np.testing.assert_allclose(one.means_, repeated.means_, atol=1e-4)
     assert not one.multipliers_[weights == 0].any()
@@ -395,17 +477,17 @@ def test_a_weight_of_two_is_two_rows():
 def test_constant_columns_and_wide_tables():
     rng = np.random.default_rng(0)
     y = np.arange(20) % 2
-    constant = LatentMEDClassifier(n_init=1, random_state=0).fit(np.ones((20, 3)), y)
+    constant = plain(n_init=1, random_state=0).fit(np.ones((20, 3)), y)
     np.testing.assert_allclose(constant.means_, 0.0, atol=1e-12)
     wide = rng.normal(size=(20, 60))
-    model = LatentMEDClassifier(n_init=1, random_state=0).fit(wide, y)
+    model = plain(n_init=1, random_state=0).fit(wide, y)
     assert model.means_.shape == (4, 60)
     assert model.score(wide, y) == 1.0
 
 
 def test_more_components_than_rows():
     X, y = [[0.0], [1.0], [2.0]], [0, 1, 0]
-    model = LatentMEDClassifier(n_components=3, C=100.0, n_init=2, random_state=0)
+    model = plain(n_components=3, C=100.0, n_init=2, random_state=0)
     assert model.fit(X, y).score(X, y) == 1.0
 
 
@@ -419,7 +501,7 @@ def test_more_components_than_rows():
         ({"n_components": {0: 1, 1: 2.5}}, "n_components=2.5 is not valid"),
         ({"n_components": {0: 1}}, "n_components has no entry for the class 1"),
         ({"n_init": 0}, "n_init=0 is not valid"),
-        ({"temperature": 0.5}, "temperature=0.5 is not valid"),
+        ({"annealing": 0.5}, "annealing=0.5 is not valid"),
         ({"cooling": 1.0}, "cooling=1.0 is not valid"),
         ({"margin": 0}, "margin=0 is not valid"),
         ({"max_iter": 0}, "max_iter=0 is not valid"),
@@ -432,33 +514,33 @@ def test_more_components_than_rows():
 def test_options_are_refused_by_name(options, message):
     X, y = strips(20)
     with pytest.raises(ValueError, match=re.escape(message)):
-        LatentMEDClassifier(**options).fit(X, y)
+        plain(**options).fit(X, y)
 
 
 def test_holes_and_missing_labels_are_refused():
     X, y = strips(20)
-    model = LatentMEDClassifier(n_init=1, random_state=0).fit(X, y)
+    model = plain(n_init=1, random_state=0).fit(X, y)
     holes = X.copy()
     holes[3, 1] = np.nan
     words = "row 3 of column 1.*HybridMixtureClassifier"
     with pytest.raises(ValueError, match=words):
-        LatentMEDClassifier().fit(holes, y)
+        plain().fit(holes, y)
     with pytest.raises(ValueError, match=words):
         model.predict(holes)
     with pytest.raises(ValueError, match="row 1 has no label"):
-        LatentMEDClassifier().fit(X, [0.0, np.nan, *y[2:]])
+        plain().fit(X, [0.0, np.nan, *y[2:]])
     with pytest.raises(ValueError, match="only one class"):
-        LatentMEDClassifier().fit(X, np.zeros(20))
+        plain().fit(X, np.zeros(20))
 
 
 def test_what_does_not_fit_into_memory_is_refused(monkeypatch):
     X, y = strips(40)
     monkeypatch.setattr(latent, "physical_memory", lambda: 60_000.0)
     with pytest.raises(ValueError, match=r"40 rows and 4 components.*model='linear', f"):
-        LatentMEDClassifier("rbf").fit(X, y)
-    LatentMEDClassifier(n_init=1, random_state=0).fit(X, y)
+        plain("rbf").fit(X, y)
+    plain(n_init=1, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match=r"Use fewer rows or fewer components \(n_co"):
-        LatentMEDClassifier(n_components=20).fit(X, y)
+        plain(n_components=20).fit(X, y)
     assert memory.physical_memory() > 60_000.0
 
 
@@ -480,12 +562,12 @@ def test_an_interrupt_keeps_the_best_start(monkeypatch):
     X, y = strips(80)
     with monkeypatch.context() as patched:
         count = CountedPrograms(patched)
-        whole = LatentMEDClassifier(n_init=1, random_state=0).fit(X, y)
+        whole = plain(n_init=1, random_state=0).fit(X, y)
     # Within the first start, at the beginning of the second one, and within that.
     for stop, n_starts in ((1, 1), (count.n_solved, 1), (count.n_solved + 1, 2)):
         with monkeypatch.context() as patched:
             CountedPrograms(patched, stop)
-            model = LatentMEDClassifier(n_init=5, random_state=0)
+            model = plain(n_init=5, random_state=0)
             with pytest.warns(ConvergenceWarning, match="Interrupted: the best model"):
                 model.fit(X, y)
         assert model.interrupted_
@@ -495,19 +577,19 @@ def test_an_interrupt_keeps_the_best_start(monkeypatch):
     with monkeypatch.context() as patched:
         CountedPrograms(patched, 0)
         with pytest.raises(KeyboardInterrupt):
-            LatentMEDClassifier().fit(X, y)
+            plain().fit(X, y)
 
 
 def test_too_few_programs_are_reported():
     X, y = strips(80)
     with pytest.warns(ConvergenceWarning, match="not settled after 1 quadratic"):
-        model = LatentMEDClassifier(max_iter=1, n_init=1, random_state=0).fit(X, y)
+        model = plain(max_iter=1, n_init=1, random_state=0).fit(X, y)
     assert not model.converged_
 
 
 def test_verbose_prints_the_starts(capsys):
     X, y = strips(40)
-    LatentMEDClassifier(n_init=2, random_state=0, verbose=1).fit(X, y)
+    plain(n_init=2, random_state=0, verbose=1).fit(X, y)
     assert "starts 2/2  objective" in capsys.readouterr().out
 
 
@@ -517,7 +599,7 @@ def test_verbose_prints_the_starts(capsys):
 @pytest.mark.parametrize("model", ["linear", "rbf"])
 def test_models_can_be_saved(tmp_path, model):
     X, y = three_classes()
-    fitted = LatentMEDClassifier(model, n_init=1, random_state=0).fit(X, y)
+    fitted = plain(model, n_init=1, random_state=0).fit(X, y)
     save(fitted, tmp_path / "model.hmx")
     loaded = load(tmp_path / "model.hmx")
     assert_same(loaded, fitted)
@@ -526,14 +608,14 @@ def test_models_can_be_saved(tmp_path, model):
 
 def test_functions_cannot_be_saved(tmp_path):
     X, y = strips(20)
-    model = LatentMEDClassifier(lambda a, b: a @ b.T, n_init=1, random_state=0).fit(X, y)
+    model = plain(lambda a, b: a @ b.T, n_init=1, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="never holds code"):
         save(model, tmp_path / "model.hmx")
 
 
 def test_parts_that_do_not_fit_are_noticed():
     X, y = three_classes()
-    model = LatentMEDClassifier(n_init=1, random_state=0).fit(X, y)
+    model = plain(n_init=1, random_state=0).fit(X, y)
     model.classes_ = model.classes_[:2]
     with pytest.raises(ValueError, match="other outputs than classes_"):
         model.check_consistent()

@@ -3,38 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from hybridmix._checks import check_number, check_seed
+from hybridmix._checks import check_flag, check_number, check_seed
 from hybridmix._registered import registered
 from hybridmix._require import require, require_instance
 from hybridmix._typing import FloatArray
 from hybridmix.data.weights import filled_weights
 from hybridmix.estimators.labelled import check_labels_given
 from hybridmix.estimators.machines import FunctionEstimator, training_attributes
-from hybridmix.estimators.med_scores import OutputClassifier, check_classes
+from hybridmix.estimators.med_scores import ScoredClassifier, check_classes
 from hybridmix.estimators.options import warn_of
 from hybridmix.estimators.switches import read_all_labels
 from hybridmix.med.machines import LinearMachine, MixtureMachine
 from hybridmix.med.margins import ExponentialMargin
+from hybridmix.models.calibration import Calibration
 from hybridmix.progress import printing
-from hybridmix.training.latent import (
-    LatentOptions,
-    LatentRows,
-    TrainedMixture,
-    train_latent,
-)
+from hybridmix.training.discrimination import LabelledRows, calibrated
+from hybridmix.training.latent import LatentOptions, TrainedMixture, train_latent
 from hybridmix.training.machines import MachineOptions
 from hybridmix.training.record import INTERRUPTED
 
 
 @registered
 @dataclass(eq=False, repr=False)
-class LatentMEDClassifier(OutputClassifier, FunctionEstimator):
+class LatentMEDClassifier(ScoredClassifier, FunctionEstimator):
     r"""Classify by mixtures of Gaussians that are trained by margins.
 
     Each class is a mixture of Gaussians with unit covariance in the space of a kernel,
@@ -77,18 +74,22 @@ class LatentMEDClassifier(OutputClassifier, FunctionEstimator):
         Of "poly".
     n_init : int, default=10
         Number of random starts; the one of the lowest objective is kept.
-    temperature : float, default=1.0
-        At least 1. Above it, posteriors are annealed: the outputs that they are made of
-        are divided by a temperature that begins here.
+    annealing : float, default=1.0
+        The first temperature that outputs are divided by before posteriors are made of
+        them, at least 1, which is no annealing.
     cooling : float, default=0.8
         The factor from one temperature to the next, until it is 1.
+    calibrate : bool, default=True
+        Fit the scale of the probabilities to rows that are held out in three folds, which
+        takes three more fits. It does not change predictions, and is left out for
+        ``model="precomputed"``.
     tol : float, default=1e-4
         A start has converged when a quadratic program lowers the objective relatively by
         no more than this.
     max_iter : int, default=100
         Most quadratic programs of a start.
     random_state : int, RandomState or None, default=None
-        For the starts.
+        For the starts and the folds.
     verbose : int, default=0
         Print progress.
 
@@ -115,6 +116,9 @@ class LatentMEDClassifier(OutputClassifier, FunctionEstimator):
         "bound" and "objective", values of the quadratic programs of the best start and
         the objectives of their solutions. Without annealing,
         ``bound[0] >= objective[0] >= bound[1] >= ...``, up to ``tol``.
+    temperature_, uniform_share_ : float
+        Of the calibration: what scores are divided by, and the share of the uniform
+        distribution.
     machine_ : MixtureMachine
         What predicts.
     dual_value_, dual_gap_ : float
@@ -150,8 +154,9 @@ class LatentMEDClassifier(OutputClassifier, FunctionEstimator):
     margin: float = 1.0
     smoothness: float = 0.0
     n_init: int = 10
-    temperature: float = 1.0
+    annealing: float = 1.0
     cooling: float = 0.8
+    calibrate: bool = True
     max_iter: int = 100
     random_state: Any = None
 
@@ -160,6 +165,7 @@ class LatentMEDClassifier(OutputClassifier, FunctionEstimator):
         "marginalises missing cells exactly, or fill the holes with a MixtureImputer in "
         "a pipeline."
     )
+    _n_folds: ClassVar[int] = 3
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train the mixtures.
@@ -186,11 +192,21 @@ class LatentMEDClassifier(OutputClassifier, FunctionEstimator):
         used = np.flatnonzero(weights > 0.0)
         check_classes(labels[used], classes)
         sizes = self._sizes(classes)
-        rows = LatentRows(table[used], labels[used], weights[used])
+        rows = LabelledRows(table, labels, len(classes), weights)[used]
         if self._is_precomputed:
-            rows = LatentRows(table[np.ix_(used, used)], rows.labels, rows.weights)
+            rows = replace(rows, features=rows.features[:, used])
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        options = self._latent_options(rows, sizes, seed)
         with printing(self.verbose):
-            found = train_latent(rows, self._latent_options(rows, sizes))
+            found = train_latent(rows, options)
+            calibration = Calibration()
+            if self.calibrate and not (found.trained.interrupted or self._is_precomputed):
+                calibration = calibrated(
+                    lambda part: train_latent(part, options).trained,
+                    rows,
+                    self._n_folds,
+                    seed,
+                )
         multipliers = np.zeros((len(table), sum(sizes)))
         multipliers[used] = found.multipliers
         published = {
@@ -203,6 +219,8 @@ class LatentMEDClassifier(OutputClassifier, FunctionEstimator):
             "objective_": float(found.objectives[-1]),
             "start_objectives_": found.starts,
             "history_": {"bound": found.bounds, "objective": found.objectives},
+            "temperature_": calibration.temperature,
+            "uniform_share_": calibration.uniform_share,
         }
         machine: Any = found.trained.machine
         if self._is_precomputed:
@@ -225,14 +243,16 @@ class LatentMEDClassifier(OutputClassifier, FunctionEstimator):
             raise ValueError(f"n_components has no entry for the class {missing[0]!r}.")
         return tuple(int(wanted[label]) for label in classes.tolist())
 
-    def _latent_options(self, rows: LatentRows, sizes: tuple[int, ...]) -> LatentOptions:
+    def _latent_options(
+        self, rows: LabelledRows, sizes: tuple[int, ...], seed: int
+    ) -> LatentOptions:
         prior = ExponentialMargin(
             float(self.C), float(self.smoothness), float(self.margin)
         )
         machine = MachineOptions(
             prior,
             np.inf,
-            kernels=self._own_kernels(self._gamma(rows.X, rows.weights)),
+            kernels=self._own_kernels(self._gamma(rows.features, rows.weights)),
             precomputed=self._is_precomputed,
             tol=float(self.tol),
             max_iter=int(self.max_iter),
@@ -241,9 +261,9 @@ class LatentMEDClassifier(OutputClassifier, FunctionEstimator):
             machine,
             sizes,
             int(self.n_init),
-            float(self.temperature),
+            float(self.annealing),
             float(self.cooling),
-            check_random_state(self.random_state).randint(2**31 - 1),
+            seed,
         )
 
     def _check_options(self) -> None:
@@ -253,8 +273,9 @@ class LatentMEDClassifier(OutputClassifier, FunctionEstimator):
             check_number("n_components", one, 1, 1000, whole=True)
         check_number("margin", self.margin, 1e-12, 1e12)
         check_number("n_init", self.n_init, 1, whole=True)
-        check_number("temperature", self.temperature, 1.0, 1e12)
+        check_number("annealing", self.annealing, 1.0, 1e12)
         check_number("cooling", self.cooling, 0.0, 0.999)
+        check_flag("calibrate", self.calibrate)
         check_number("max_iter", self.max_iter, 1, whole=True)
         check_seed(self.random_state)
 

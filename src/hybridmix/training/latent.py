@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hybridmix._typing import FloatArray, IntArray
+from hybridmix._typing import FloatArray
 from hybridmix.med.latent import Components, LatentRivals
 from hybridmix.med.machines import KernelMachine, LinearMachine, MixtureMachine
 from hybridmix.med.models.linear import outputs_of
 from hybridmix.med.solvers.newton import LinearSolution, newton
 from hybridmix.progress import announce
+from hybridmix.training.discrimination import LabelledRows
 from hybridmix.training.features import inner_product_features
 from hybridmix.training.machines import MachineOptions, TrainedMachine
 from hybridmix.training.memory import physical_memory
@@ -24,25 +25,6 @@ _PART, _NEWTON_STEPS = 0.1, 1000
 # Arrays of the size of a kernel matrix, and of all pairs of rows and components, that
 # training holds at the same time.
 _KERNEL_COPIES, _PAIR_COPIES = 5, 12
-
-
-@dataclass(frozen=True)
-class LatentRows:
-    """Training rows of mixtures.
-
-    Attributes
-    ----------
-    X : ndarray of shape (n, p)
-        Rows, or their kernel matrix.
-    labels : ndarray of shape (n,)
-        Class numbers.
-    weights : ndarray of shape (n,)
-        Sample weights, positive.
-    """
-
-    X: FloatArray
-    labels: IntArray
-    weights: FloatArray
 
 
 @dataclass(frozen=True)
@@ -99,10 +81,13 @@ class TrainedMixture:
     starts: FloatArray
 
 
-def train_latent(rows: LatentRows, options: LatentOptions) -> TrainedMixture:
-    """Train mixtures from several starts, and keep the one of the lowest objective."""
+def train_latent(rows: LabelledRows, options: LatentOptions) -> TrainedMixture:
+    """Train mixtures from several starts, and keep the one of the lowest objective.
+
+    All rows have a label, and the features are a dense table or a kernel matrix.
+    """
     check_latent_memory(len(rows.labels), options)
-    features, basis = inner_product_features(rows.X, options.machine)
+    features, basis = inner_product_features(rows.features, options.machine)
     # Flat biases make up for the shift, and centred features have a better condition.
     centre = features.mean(axis=0)
     problem = _Problem(features - centre, rows, options)
@@ -125,7 +110,7 @@ def train_latent(rows: LatentRows, options: LatentOptions) -> TrainedMixture:
     best = runs[int(finals.argmin())]
     place, solution = best.place, best.place.solution
     trained = TrainedMachine(
-        _machine(solution, rows.X, options, basis, centre),
+        _machine(solution, rows.features, options, basis, centre),
         place.multipliers.ravel(),
         solution.value - solution.gap,
         solution.gap,
@@ -162,17 +147,17 @@ def check_latent_memory(n_rows: int, options: LatentOptions) -> None:
 
 
 def _random_posteriors(
-    generator: np.random.Generator, rows: LatentRows, components: Components
+    generator: np.random.Generator, rows: LabelledRows, components: Components
 ) -> FloatArray:
     """Return posteriors (J, n) of random linear outputs of the standardised columns.
 
     They cut each class into half-spaces, which a mixture of linear outputs can keep, and
     do not depend on the number or order of rows.
     """
-    mean = np.average(rows.X, axis=0, weights=rows.weights)
-    centred = rows.X - mean
+    mean = np.average(rows.features, axis=0, weights=rows.weights)
+    centred = rows.features - mean
     scale = np.sqrt(np.average(centred**2, axis=0, weights=rows.weights))
-    n_columns = rows.X.shape[1]
+    n_columns = rows.features.shape[1]
     drawn = generator.normal(size=(components.total, n_columns + 1))
     drawn *= _START / np.sqrt(n_columns + 1)
     vectors = drawn[:, :-1] / np.where(scale > 0.0, scale, 1.0)
@@ -206,7 +191,7 @@ class _Problem:
     """Features, labels and priors that all QPs share."""
 
     def __init__(
-        self, features: FloatArray, rows: LatentRows, options: LatentOptions
+        self, features: FloatArray, rows: LabelledRows, options: LatentOptions
     ) -> None:
         self.features, self.rows, self.options = features, rows, options
         self.components = Components(options.sizes)

@@ -189,7 +189,7 @@ class LinearSystems:
             inner = by_bias @ solved[:, 1:]
             inner += self._bias_precision(float(curvature.max())) * np.eye(len(inner))
             right = gradient[:, -1] - by_bias @ solved[:, 0]
-            bias = np.linalg.lstsq(inner, right, rcond=None)[0]
+            bias[:] = np.linalg.lstsq(inner, right, rcond=None)[0]
         slopes = np.zeros(asked.n_constraints)
         slopes[curved] = solved[:, 0] + solved[:, 1:] @ bias
         weights = gradient[:, :-1] - statistics(self.X, asked.signed(slopes))
