@@ -425,7 +425,7 @@ def test_starts_find_what_trying_all_assignments_finds():
     y = np.array([0, 0, 1, 1, 0, 0, 1, 1])
     components, prior = Components((2, 2)), ExponentialMargin(2.0, 0.0, 1.0)
     values = []
-    # The first row of each class may be given to its first component: names are arbitrary.
+    # The first row of each class is given to its first component: names are arbitrary.
     for taken in itertools.product((0,), (0, 1), (0,), *5 * [(0, 1)]):
         shares = np.zeros((4, len(X)))
         shares[2 * y + np.array(taken), np.arange(len(X))] = 1.0
