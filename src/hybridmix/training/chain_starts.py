@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from hybridmix.families.base import Parameters
 from hybridmix.models.chains import Chains
 from hybridmix.models.packed import with_previous
 from hybridmix.training.starts import start_memberships
-from hybridmix.training.topologies import first_tables, runs_left_to_right
+from hybridmix.training.topologies import Topology, first_tables, runs_left_to_right
 
 # Rounds in which frames move to the state of the best path.
 _ROUNDS = 2
@@ -45,10 +44,18 @@ class ChainShape:
 
     n_states: int
     n_mixed: int
-    topology: Any
+    topology: Topology
     with_exits: bool
     autoregressive: bool
     concentration: float
+
+
+def frames_read(dataset: SequenceDataset, shape: ChainShape) -> Dataset:
+    """Return the frames of sequences as components read them."""
+    frames = dataset.frames()
+    if not shape.autoregressive:
+        return frames
+    return Dataset(with_previous(dataset.rows), frames.labels, frames.weights)
 
 
 def start_chains(
@@ -120,10 +127,7 @@ def _chains_of_states(
 ) -> Chains:
     """Return the models of frames (F,) whose states are known, or -1 if they are not."""
     n_classes = len(log_class_prior)
-    frames = dataset.frames()
-    read = frames
-    if shape.autoregressive:
-        read = Dataset(with_previous(dataset.rows), frames.labels, frames.weights)
+    frames, read = dataset.frames(), frames_read(dataset, shape)
     parts, proportions = [], []
     for label in range(n_classes):
         first = int(np.searchsorted(frames.labels, label))

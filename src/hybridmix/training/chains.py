@@ -21,11 +21,16 @@ from hybridmix.objectives import Blend, Likelihood, Objective, PerFrame
 from hybridmix.problem import Problem
 from hybridmix.solvers import ExpectationMaximisation, Solution
 from hybridmix.training.calibration import fitted_calibration
-from hybridmix.training.chain_starts import ChainShape, start_chains
+from hybridmix.training.chain_starts import ChainShape, frames_read, start_chains
 from hybridmix.training.classes import Estimation
 from hybridmix.training.classifier import balanced_weight, held_out
 from hybridmix.training.discriminative import Discrimination, discriminate
-from hybridmix.training.families import Structure, family_maker, fitted_subspace
+from hybridmix.training.families import (
+    Structure,
+    autoregressive,
+    family_maker,
+    fitted_subspace,
+)
 from hybridmix.training.leaderboard import Trial
 from hybridmix.training.record import INTERRUPTED, em_messages
 
@@ -121,9 +126,8 @@ class FittedChains:
 
 
 # Sequences are held out in this many folds to calibrate the probabilities, and to choose
-# the weight of unlabelled sequences among these shares of the balanced one.
+# the weight of unlabelled sequences.
 _FOLDS = 3
-_WEIGHT_SHARES = (1.0, 0.1, 0.0)
 
 
 def fit_chains(
@@ -177,25 +181,37 @@ def fit_chains(
     )
 
 
+def candidate_weights(
+    given: float | str, dataset: SequenceDataset
+) -> tuple[float, ...]:
+    """Return what an unlabelled sequence may count; a given weight, or the choices.
+
+    Unlabelled sequences help where classes are clusters and harm where they are not:
+    they may count as much as labelled ones, no more than these in total, or nothing.
+    """
+    if not isinstance(given, str):
+        return (float(given),)
+    if dataset.unlabelled().n_rows == 0:
+        return (1.0,)
+    return (balanced_weight(dataset), 1.0, 0.0)
+
+
 def chosen_weight(run: ChainRun, dataset: SequenceDataset) -> float:
     """Return the weight of an unlabelled sequence; "auto" asks held-out labels."""
-    given = run.options.unlabelled_weight
-    if not isinstance(given, str):
-        return float(given)
-    if dataset.unlabelled().n_rows == 0:
-        return 1.0
-    balanced = balanced_weight(dataset)
+    weights = candidate_weights(run.options.unlabelled_weight, dataset)
+    if len(weights) == 1:
+        return weights[0]
     folds = list(dataset.folds(_FOLDS, run.generator))
 
-    def wrong(share: float) -> float:
+    def wrong(weight: float) -> float:
         total = 0.0
         for rest, held in folds:
-            model = finished(run.solve_likelihood(rest, share * balanced))
+            model = finished(run.solve_likelihood(rest, weight))
             best = log_joint(model, held.rows, run.pool).argmax(axis=0)
             total += float(held.filled_weights @ (best != held.labels))
         return total
 
-    return balanced * min(_WEIGHT_SHARES, key=wrong) if folds else balanced
+    return min(weights, key=wrong)
 
 
 def _calibrated(
@@ -232,7 +248,7 @@ def sequence_history(
     schema: Schema,
     unlabelled_weight: float,
 ) -> Mapping[str, FloatArray]:
-    """Return the traces of a solution, as means per sequence in the units of the table."""
+    """Return the traces of a solution: means per sequence, in units of the table."""
     history = {name: np.array(trace) for name, trace in solution.traces.items()}
     if "likelihood" in history:
         log_volume = 0.0
@@ -370,12 +386,20 @@ class ChainRun:
         return Blend(Likelihood(unlabelled_weight), term, tradeoff)
 
     def _family(self, dataset: SequenceDataset) -> Family:
-        structure, frames = self.options.structure, dataset.frames()
+        structure, shape = self.options.structure, self.options.shape
+        frames = frames_read(dataset, shape)
         subspace = fitted_subspace(structure, self._schema, frames)
         family_of = family_maker(
             structure, self._schema, frames, subspace, correlated=True
         )
-        return family_of(self.options.shape.n_states * self.options.shape.n_mixed)
+        family = family_of(shape.n_states * shape.n_mixed)
+        if not shape.autoregressive:
+            return family
+        if not self._schema.real:
+            raise ValueError(
+                "autoregressive=True needs real columns; all columns are categorical."
+            )
+        return autoregressive(family)
 
     def class_scores(self, model: Chains, dataset: SequenceDataset) -> FloatArray:
         """Return log joint densities (C, n), divided by a power of the length."""
