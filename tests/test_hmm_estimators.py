@@ -633,3 +633,24 @@ def test_wrong_options_are_named(kind, options, message):
 def test_wrong_sequences_are_named(arguments, message):
     with pytest.raises((ValueError, TypeError), match=message):
         plain_classifier().fit(**{"X": LIST, "y": Y, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"start_": np.full((2, 2), 0.5)}, "start_ is not that of the model"),
+        ({"class_prior_": np.array([0.9, 0.1])}, "class_prior_ is not that"),
+        ({"classes_": np.array(["up", "up"])}, "classes_ has a label twice"),
+        ({"classes_": np.array(["a", "b", "c"])}, "other classes than classes_"),
+        ({"committee_": None}, "committee_"),
+        ({"model_": 3}, "model_"),
+        ({"n_features_in_": 3}, "n_features_in_ is wrong"),
+        ({"n_states": 0}, "n_states"),
+        ({"n_iter_": -1}, "n_iter_"),
+    ],
+)
+def test_models_that_no_fit_leaves_are_not_saved(changes, message, tmp_path):
+    model = plain_classifier().fit(LIST, Y)
+    vars(model).update(changes)
+    with pytest.raises(ValueError, match=message):
+        save(model, tmp_path / "model")
