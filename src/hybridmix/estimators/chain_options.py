@@ -30,8 +30,8 @@ from hybridmix.estimators.published import agree, require_record
 from hybridmix.models.chains import Chains
 from hybridmix.training.budget import check_effort
 from hybridmix.training.chain_plan import AutomaticChains, usual_options
+from hybridmix.training.chain_record import ChainOptions, FittedChains
 from hybridmix.training.chain_starts import ChainShape
-from hybridmix.training.chains import ChainOptions, FittedChains
 from hybridmix.training.classes import Estimation
 from hybridmix.training.covariances import COVARIANCE_TYPES
 from hybridmix.training.discriminative import Discrimination, likelihood_only

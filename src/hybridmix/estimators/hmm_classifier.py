@@ -26,10 +26,11 @@ from hybridmix.objectives import Objective
 from hybridmix.progress import printing
 from hybridmix.solvers import Solver
 from hybridmix.training.chain_plan import TRADEOFFS, AutomaticChains
+from hybridmix.training.chain_record import FittedChains
 from hybridmix.training.chain_search import fit_chosen
-from hybridmix.training.chains import FittedChains, fit_chains
+from hybridmix.training.chains import fit_chains
 from hybridmix.training.discriminative import Discrimination
-from hybridmix.training.run import check_probabilities
+from hybridmix.training.run import check_class_prior
 
 
 @registered
@@ -370,8 +371,7 @@ class HybridHMMClassifier(ChainClassifier, ChainEstimator):
 
     def _given_prior(self, n_classes: int) -> str | FloatArray:
         prior = self._chain_options().class_prior
-        if not isinstance(prior, str):
-            check_probabilities(prior, n_classes)
+        check_class_prior(prior, n_classes)
         return prior
 
     def _automatic(self) -> AutomaticChains:

@@ -11,7 +11,7 @@ import numpy as np
 from hybridmix.data import Schema
 from hybridmix.data.sequence_rows import SequenceDataset
 from hybridmix.training.budget import Budget
-from hybridmix.training.chains import ChainOptions
+from hybridmix.training.chain_record import ChainOptions
 from hybridmix.training.discriminative import Discrimination
 
 # Tradeoffs that are tried, one after the other; the first of them if there is no search.
