@@ -154,8 +154,8 @@ class HybridHMMClassifier(ChainClassifier, ChainEstimator):
     effort : {"fast", "balanced", "thorough"} or float, default="balanced"
         How much to spend on what is "auto". "fast" does not search: it fits five states
         from left to right with diagonal covariances. "thorough" also tries 2, 5, 12
-        and 20 states. A number of seconds ends a thorough search after about this time: the
-        result then depends on the machine.
+        and 20 states. A number of seconds ends a thorough search after about this time:
+        the result then depends on the machine.
     n_jobs : int or None, default=None
         Threads. None uses as many as BLAS may; the result does not depend on it.
     random_state : int, RandomState or None, default=None

@@ -177,29 +177,41 @@ def _forms(
     if not budget.searches:
         yield usual_options(options.shape.autoregressive)
         return
-    kinds = [options.shape.autoregressive]
-    if automatic.autoregressive:
-        kinds = [False, True] if schema.real else [False]
     n_columns = len(schema.real)
     frames = dataset.labelled().frames()
     per_class = float(np.median(np.bincount(frames.labels))) / options.shape.n_mixed
+    for autoregressive in _kinds(options, automatic, n_columns):
+        for covariance_type in _covariance_types(n_columns, autoregressive):
+            needed = _frames_per_state(covariance_type, n_columns, autoregressive)
+            most = max(1, int(per_class / needed))
+            for topology, n_states in _shapes(most, budget):
+                yield Form(topology, n_states, covariance_type, autoregressive)
+
+
+def _kinds(
+    options: ChainOptions, automatic: AutomaticChains, n_columns: int
+) -> tuple[bool, ...]:
+    """Return whether frames depend on the frame before: what is given, or both."""
+    if not automatic.autoregressive:
+        return (options.shape.autoregressive,)
+    return (False, True) if 0 < n_columns <= _WIDE // 2 else (False,)
+
+
+def _shapes(most: int, budget: Budget) -> Iterator[tuple[str, int]]:
+    """Yield topologies and numbers of states, up to a largest number."""
     sizes = (1, 2, 3, 5, 8, 12, 20) if budget.is_thorough else (1, 3, 8)
     most_ergodic = sizes[-1] if budget.is_thorough else 3
-    for is_regression in kinds:
-        for covariance_type in _covariance_types(n_columns, is_regression):
-            needed = _frames_per_state(covariance_type, n_columns, is_regression)
-            for n_states in sizes:
-                if n_states > 1 and n_states * needed > per_class:
-                    break
-                yield Form("left-right", n_states, covariance_type, is_regression)
-                if 1 < n_states <= most_ergodic:
-                    yield Form("ergodic", n_states, covariance_type, is_regression)
+    for n_states in sizes:
+        if n_states <= most:
+            yield "left-right", n_states
+            if 1 < n_states <= most_ergodic:
+                yield "ergodic", n_states
 
 
 def _covariance_types(n_columns: int, autoregressive: bool) -> tuple[str, ...]:
     """Return the types that suit a number of real columns, the simplest first."""
     if autoregressive:
-        return ("tied", "full") if n_columns <= _WIDE // 2 else ()
+        return ("tied", "full")
     return ("diag", "tied", "full") if 1 < n_columns <= _WIDE else ("diag",)
 
 
