@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,6 +57,21 @@ def joined(kept: Columns, new: Columns) -> Columns:
     return {**kept, **new}
 
 
+def predicted(
+    matching: Matching,
+    kept: list[str],
+    with_density: bool,
+    coverage: float | None,
+    chunk_rows: int,
+    console: Console,
+) -> Iterator[Columns]:
+    """Yield some columns of a table and what a model says about its rows, in chunks."""
+    for chunk in console.track(matching.table.chunks(chunk_rows), "predicting"):
+        frame = matching.frame(chunk)
+        new = predictions(matching.model, frame, with_density, coverage)
+        yield joined({name: chunk.columns[name] for name in kept}, new)
+
+
 def predictions(
     model: Model, frame: Any, with_density: bool, coverage: float | None = None
 ) -> Columns:
@@ -68,11 +84,11 @@ def predictions(
     columns = (
         _predicted_numbers(model, frame, coverage)
         if model.is_regressor
-        else _predicted_groups(model, frame)
+        else predicted_groups(model, frame)
     )
     if with_density:
         columns["log_density"] = TypedColumn.of(estimator.score_samples(frame))
-        columns |= _flags(estimator.typicality(frame), level_of(estimator))
+        columns |= flags(estimator.typicality(frame), level_of(estimator))
     return columns
 
 
@@ -104,7 +120,7 @@ def _intervals(estimator: Any, frame: Any, coverage: float | None) -> FloatArray
     return found.reshape(len(found), -1, 2).transpose(1, 2, 0)
 
 
-def _predicted_groups(model: Model, frame: Any) -> Columns:
+def predicted_groups(model: Model, frame: Any) -> Columns:
     """Return labels and probabilities of classes, or of components."""
     estimator = model.estimator
     if not hasattr(estimator, "predict_proba"):
@@ -191,10 +207,11 @@ def write_flags(
     """Write a table with the typicalities of its rows, and flags."""
     for chunk in matching.table.chunks(chunk_rows):
         part = scores[chunk.start : chunk.start + chunk.n_rows]
-        write(joined(chunk.columns, _flags(part, level)))
+        write(joined(chunk.columns, flags(part, level)))
 
 
-def _flags(typicality: FloatArray, level: float) -> Columns:
+def flags(typicality: FloatArray, level: float) -> Columns:
+    """Return how typical rows are, and which of them are outliers."""
     return {
         "typicality": TypedColumn.of(typicality),
         "outlier": TypedColumn.of(typicality < level),

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from hybridmix.cli.choices import Options
 from hybridmix.cli.console import Console
-from hybridmix.cli.fitting import Options, Reading, fit_to_itself
+from hybridmix.cli.fitting import Reading, fit_to_itself
 from hybridmix.cli.models import Matching, Model, listed, match
+from hybridmix.cli.sequences import Keys
 from hybridmix.cli.tables import InputError, open_table
 from hybridmix.cli.values import split
 from hybridmix.cli.writing import STDOUT
@@ -21,17 +23,34 @@ def load_matching(
     na: Sequence[str] | None = None,
     allow_missing: bool = False,
     target: str | None = None,
+    keys: Keys | None = None,
 ) -> Matching:
-    """Load a model, and find its columns in a table."""
-    matching = match(
-        Model.load(model, split(na)), open_table(table), allow_missing, target
-    )
+    """Load a model, and find its columns in a table.
+
+    Models of sequences are for commands that pass `keys`, what options say about ids and
+    times.
+    """
+    loaded = Model.load(model, split(na))
+    if keys is None:
+        check_tabular(loaded)
+    else:
+        loaded = loaded.with_keys(keys)
+    matching = match(loaded, open_table(table), allow_missing, target)
     lost = matching.sources.count(None)
     if lost:
         console.note(f"columns that are missing in all rows: {lost}")
     if matching.extra:
         console.note(f"columns that the model does not know: {listed(matching.extra)}")
     return matching
+
+
+def check_tabular(model: Model) -> None:
+    """Refuse models of sequences."""
+    if model.is_sequential:
+        raise InputError(
+            f"The model is a {type(model.estimator).__name__}, a model of sequences: use "
+            "hybridmix predict, evaluate, inspect or report, or this one in Python."
+        )
 
 
 @dataclass(frozen=True)

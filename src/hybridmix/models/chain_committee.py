@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,6 +81,13 @@ class ChainCommittee:
         """Number of classes."""
         return self.members[0].n_classes
 
+    def voters(self) -> Iterator[tuple[Chains, float, Calibration]]:
+        """Yield the members with their shares and calibrations."""
+        numbers = (self.shares, self.temperatures, self.uniform_shares)
+        columns = zip(self.members, *(array.tolist() for array in numbers), strict=True)
+        for member, share, temperature, uniform_share in columns:
+            yield member, share, Calibration(temperature, uniform_share)
+
     def log_probabilities(
         self, log_joint_of: LogJointOf, lengths: IntArray
     ) -> FloatArray:
@@ -95,14 +102,7 @@ class ChainCommittee:
         """
         scales = per_frame_scales(lengths, self.length_power)
         votes = []
-        for member, share, temperature, uniform in zip(
-            self.members,
-            self.shares,
-            self.temperatures,
-            self.uniform_shares,
-            strict=True,
-        ):
-            calibration = Calibration(float(temperature), float(uniform))
+        for member, share, calibration in self.voters():
             own = calibration.log_probabilities(log_joint_of(member) * scales)
             votes.append(own + np.log(share))
         return np.logaddexp.reduce(votes, axis=0)

@@ -8,16 +8,18 @@ import numpy as np
 import typer
 
 import hybridmix
-from hybridmix.cli import fitting, results, views
+from hybridmix.cli import choices, fitting, results, sequence_results, views
 from hybridmix.cli import options as opt
 from hybridmix.cli.cells import Column, TypedColumn
 from hybridmix.cli.console import talking
 from hybridmix.cli.models import Model, columns_of, filled
+from hybridmix.cli.sequences import Keys
 from hybridmix.cli.tables import CHUNK_ROWS, InputError
 from hybridmix.cli.targets import check_distribution
 from hybridmix.cli.values import split
 from hybridmix.cli.workflow import (
     OwnFit,
+    check_tabular,
     given_or_fitted,
     load_matching,
     tell_written,
@@ -37,6 +39,16 @@ def predict(
         typer.Option("--density", help="Add log_density, typicality and outlier."),
     ] = False,
     coverage: opt.Coverage = None,
+    per_frame: Annotated[
+        bool,
+        typer.Option(
+            "--per-frame",
+            help="For models of sequences: write the rows of the table with the state "
+            "of each, instead of a row for each sequence.",
+        ),
+    ] = False,
+    sequence: opt.SequenceNames = None,
+    time: opt.TimeName = None,
     na: opt.MissingMarks = None,
     allow_missing: opt.AllowMissing = False,
     chunk_rows: opt.ChunkRows = CHUNK_ROWS,
@@ -45,17 +57,26 @@ def predict(
 ) -> None:
     """Add the predicted label and the probabilities of the classes to a table.
 
-    Of a regressor: the predicted mean and the ends of its interval.
+    Of a regressor: the predicted mean and the ends of its interval. Of a model of
+    sequences: a table with a row for each sequence.
     """
+    keys = Keys(split(sequence), time)
     with talking(quiet) as console:
         check_output(output, model, table, escape_formulas=escape_formulas)
-        matching = load_matching(model, table, console, na, allow_missing)
+        matching = load_matching(model, table, console, na, allow_missing, keys=keys)
         names = results.kept_columns(matching.table, keep)
+        if matching.model.is_sequential:
+            blocks = sequence_results.predicted(
+                matching, keep, names, per_frame, density, coverage, chunk_rows, console
+            )
+        else:
+            choices.refuse({"--per-frame": per_frame}, "is for models of sequences.")
+            blocks = results.predicted(
+                matching, names, density, coverage, chunk_rows, console
+            )
         with results.writing_like(matching, output, escape_formulas) as write:
-            for chunk in console.track(matching.table.chunks(chunk_rows), "predicting"):
-                frame = matching.frame(chunk)
-                new = results.predictions(matching.model, frame, density, coverage)
-                write(results.joined({n: chunk.columns[n] for n in names}, new))
+            for block in blocks:
+                write(block)
         tell_written(console, output)
 
 
@@ -83,11 +104,11 @@ def impute(
     own = OwnFit(
         hybridmix.MixtureImputer,
         fitting.Reading(split(real), split(categorical), split(drop), split(na)),
-        fitting.Options(
-            fitting.parse_components(components),
+        choices.Options(
+            choices.parse_components(components),
             covariance,
             seed=seed,
-            effort=fitting.parse_effort(effort),
+            effort=choices.parse_effort(effort),
         ),
     )
     inputs = [table] if model is None else [table, model]
@@ -137,11 +158,11 @@ def outliers(
     own = OwnFit(
         hybridmix.MixtureOutlierDetector,
         fitting.Reading(split(real), split(categorical), split(drop), split(na)),
-        fitting.Options(
-            fitting.parse_components(components),
+        choices.Options(
+            choices.parse_components(components),
             covariance,
             seed=seed,
-            effort=fitting.parse_effort(effort),
+            effort=choices.parse_effort(effort),
         ),
     )
     inputs = [table] if model is None else [table, model]
@@ -174,6 +195,7 @@ def sample(
     with talking(quiet) as console:
         check_output(output, model, escape_formulas=escape_formulas)
         source = Model.load(model)
+        check_tabular(source)
         if source.is_regressor:
             check_distribution(source.estimator)
         drawn, groups = source.estimator.sample(rows, random_state=seed)
