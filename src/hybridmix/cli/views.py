@@ -235,7 +235,12 @@ def inspection(values: dict[str, Any]) -> list[Any]:
         if own.get("target_shape"):
             parts.append(f"The target is {own['target_shape']}.")
     if values["members"] or "predictions" in values:
-        parts.append("Components of the density of the rows:")
+        what = (
+            "Density of the sequences"
+            if "states" in values
+            else "Components of the density of the rows"
+        )
+        parts.append(f"{what}:")
     parts += sequence_views.chains(values) if "states" in values else [_parts(values)]
     return [*parts, *search_of(values)]
 

@@ -155,6 +155,7 @@ def histogram(
     x_label: str,
     threshold: float | None = None,
     threshold_name: str = "threshold",
+    unit: str = "row",
 ) -> str:
     """Draw how often values occur, and a threshold if there is one."""
     counts, edges = binned(values)
@@ -162,7 +163,7 @@ def histogram(
     plane = Plane(
         limits_of(ends, margin=0.02), (0.0, max(float(counts.max()), 1.0) * 1.05)
     )
-    parts = [plane.axes(x_label, "rows")]
+    parts = [plane.axes(x_label, f"{unit}s")]
     bottom = place_text(plane.y(0.0))
     for count, left, right in zip(counts, edges[:-1], edges[1:], strict=True):
         if count == 0:
@@ -170,7 +171,7 @@ def histogram(
         x, top = plane.x([left, right]), place_text(plane.y(count))
         parts.append(
             f'<path class="bin" d="M{place_text(x[0])} {bottom}V{top}H{place_text(x[1])}'
-            f'V{bottom}z"><title>{number(left)} to {number(right)}: {count} rows'
+            f'V{bottom}z"><title>{number(left)} to {number(right)}: {count} {unit}s'
             "</title></path>"
         )
     if threshold is not None:
