@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -100,9 +100,15 @@ class ChainCommittee:
         lengths : ndarray of shape (n,)
             Numbers of frames that these are of.
         """
+        return self.votes(list(map(log_joint_of, self.members)), lengths)
+
+    def votes(self, log_joints: Sequence[FloatArray], lengths: IntArray) -> FloatArray:
+        """Return the same from the log joint densities (C, n) of all members."""
         scales = per_frame_scales(lengths, self.length_power)
         votes = []
-        for member, share, calibration in self.voters():
-            own = calibration.log_probabilities(log_joint_of(member) * scales)
+        for joint, (_, share, calibration) in zip(
+            log_joints, self.voters(), strict=True
+        ):
+            own = calibration.log_probabilities(joint * scales)
             votes.append(own + np.log(share))
         return np.logaddexp.reduce(votes, axis=0)

@@ -9,7 +9,7 @@ import numpy as np
 
 from hybridmix._logsumexp import grouped_logsumexp
 from hybridmix._typing import FloatArray, IntArray
-from hybridmix.families.base import Notes
+from hybridmix.families.base import Notes, Prepared
 from hybridmix.models.base import Evaluation
 from hybridmix.models.chain_statistics import ChainStatistics, components_of
 from hybridmix.models.forward_backward import (
@@ -81,6 +81,11 @@ def log_emissions(model: Chains, packed: PackedFrames) -> FloatArray:
     return _all_emissions(model, packed)[0]
 
 
+def emissions_of(model: Chains, frames: Prepared) -> FloatArray:
+    """Return the log emission densities (C, K, f) of frames that were prepared."""
+    return _emissions(model, frames).log_density
+
+
 def _all_emissions(
     model: Chains, packed: PackedFrames
 ) -> tuple[FloatArray, list[_Emissions]]:
@@ -98,7 +103,7 @@ def _all_emissions(
     return joined, parts
 
 
-def _emissions(model: Chains, frames: object) -> _Emissions:
+def _emissions(model: Chains, frames: Prepared) -> _Emissions:
     """Evaluate the states of all classes of a model."""
     log_density, notes = model.family.evaluate(frames, model.components)
     shape = (model.n_classes, model.n_states, log_density.shape[1])
@@ -168,6 +173,19 @@ class ChainEvaluation(Evaluation[ChainStatistics]):
         return self._weighted_states(
             np.ones((len(self._passed.scale), self.packed.packing.n_sequences))
         )
+
+    def component_posterior(self, weights: FloatArray) -> FloatArray:
+        """Return probabilities of components given whole sequences, (J, F).
+
+        The weights (C, n) are those of the classes, all of which were looked at. Frames
+        stand one sequence after the other. This uses up the evaluation.
+        """
+        packing = self.packed.packing
+        states, _ = self._weighted_states(weights[:, packing.order])
+        spread = _spread(states, self._emissions[0])
+        by_frame = np.empty_like(spread)
+        by_frame[:, packing.source] = spread
+        return by_frame
 
     def statistics(self, weights: FloatArray) -> ChainStatistics:
         """Pull signed weights (C, n) back; this uses up the evaluation."""
