@@ -106,9 +106,7 @@ class ChainCommittee:
         """Return the same from the log joint densities (C, n) of all members."""
         scales = per_frame_scales(lengths, self.length_power)
         votes = []
-        for joint, (_, share, calibration) in zip(
-            log_joints, self.voters(), strict=True
-        ):
+        for joint, (_, share, calibration) in zip(log_joints, self.voters(), strict=True):
             own = calibration.log_probabilities(joint * scales)
             votes.append(own + np.log(share))
         return np.logaddexp.reduce(votes, axis=0)

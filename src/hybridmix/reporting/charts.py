@@ -98,7 +98,7 @@ def line_chart(
         parts.append(_diagonal(plane))
     for place, one in enumerate(series):
         parts.append(_drawn(plane, one, place, steps, lines, markers))
-    picture = _svg("".join(parts), description)
+    picture = svg("".join(parts), description)
     return picture + (_legend([s.name for s in series]) if len(series) > 1 else "")
 
 
@@ -145,7 +145,7 @@ def interval_chart(
         radius = (2.0, 3.5)[place]
         parts.append(_marks(one, plane.points(one.x, one.y), f"s{place}", radius))
         names.append(f"{one.name} ({len(kept)})")
-    return _svg("".join(parts), description) + _legend(names, marks=True)
+    return svg("".join(parts), description) + _legend(names, marks=True)
 
 
 def histogram(
@@ -184,7 +184,7 @@ def histogram(
             f'<text x="{across}" dx="{4 if is_left else -4}" y="{TOP - 4}" '
             f'class="{side}">{escape(threshold_name)}</text>'
         )
-    return _svg("".join(parts), description)
+    return svg("".join(parts), description)
 
 
 def heat_map(
@@ -240,7 +240,7 @@ def heat_map(
         f'<text x="{(left + WIDTH) / 2}" y="{bottom + 13}" class="middle label">'
         f"{escape(x_label)}</text>"
     )
-    return _svg("".join(parts), description, height=bottom + 18) + _shade_legend()
+    return svg("".join(parts), description, height=bottom + 18) + _shade_legend()
 
 
 def bar(share: float) -> str:
@@ -358,7 +358,8 @@ def _marks(series: Series, points: list[str], kind: str, radius: float = 3.0) ->
     return "".join(parts)
 
 
-def _svg(content: str, description: str, height: float = HEIGHT) -> str:
+def svg(content: str, description: str, height: float = HEIGHT) -> str:
+    """Put what is drawn into a picture that screen readers describe."""
     return (
         f'<svg class="chart" viewBox="0 0 {WIDTH} {place_text(height)}" role="img" '
         f'aria-label="{escape(description)}">{content}</svg>'

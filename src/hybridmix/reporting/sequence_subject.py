@@ -10,9 +10,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from hybridmix._typing import FloatArray, IntArray
-from hybridmix.data.sequence_rows import SequenceRows
+from hybridmix.data import UNLABELLED
 from hybridmix.data.sequences import read_sequences
 from hybridmix.estimators.chain_fitted import FittedChainsEstimator
+from hybridmix.reporting.findings import Findings
 from hybridmix.reporting.subject import Subject
 from hybridmix.tasks import task_of
 from hybridmix.tasks.base import quiet
@@ -78,25 +79,35 @@ class SequenceSubject(Subject):
     # States -----------------------------------------------------------------------
 
     @cached_property
-    def rows(self) -> SequenceRows:
-        """The encoded sequences."""
-        return SequenceRows(self.table[:], self.lengths)
+    def predicted(self) -> IntArray:
+        """The numbers of the predicted classes, (n,)."""
+        with quiet():
+            return self.model.predict_proba(self.X).argmax(axis=1)
 
     @cached_property
-    def path_classes(self) -> IntArray:
+    def shown_classes(self) -> IntArray:
         """The classes whose states are shown, (n,): labels, or else predictions."""
-        predicted = self.model._path_classes(self.rows)
-        return np.where(self.truth < 0, predicted, self.truth)
+        if not self.has_classes:
+            return self.truth
+        return np.where(self.truth == UNLABELLED, self.predicted, self.truth)
 
     @cached_property
-    def state_probabilities(self) -> FloatArray:
-        """Probabilities of the states of these classes in each frame, (F, K)."""
-        return self.model._state_posterior(self.rows, self.path_classes)
+    def state_probabilities(self) -> list[FloatArray]:
+        """For each sequence, probabilities (T_i, K) of the states of that class."""
+        with quiet():
+            return self.model.state_proba(self.X, **self._shown_labels)
 
     @cached_property
-    def paths(self) -> IntArray:
-        """The most probable states of each frame, as a path, (F,)."""
-        return self.model._paths(self.rows, self.path_classes)[1]
+    def paths(self) -> list[IntArray]:
+        """For each sequence, the most probable path (T_i,) of states of that class."""
+        with quiet():
+            return self.model.decode(self.X, **self._shown_labels)[1]
+
+    @property
+    def _shown_labels(self) -> dict[str, np.ndarray]:
+        if not self.has_classes:
+            return {}
+        return {"y": self.model.classes_[self.shown_classes]}
 
 
 def subject_of(
@@ -106,3 +117,9 @@ def subject_of(
     is_sequential = isinstance(model, FittedChainsEstimator)
     kind = SequenceSubject if is_sequential else Subject
     return kind.of(model, X, y, n_folds, baselines, seed)
+
+
+def sequences_of(findings: Findings) -> SequenceSubject:
+    """Return the sequences that findings are about."""
+    assert isinstance(findings.subject, SequenceSubject)
+    return findings.subject

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_consistent_length
@@ -31,7 +31,7 @@ class Classify(Task):
         "their default options, except for smaller leaves where labels are few, and "
         "learn from labelled rows only."
     )
-    metrics = (
+    metrics: ClassVar[tuple[Metric, ...]] = (
         Metric("accuracy", "Share of rows whose most probable class is right."),
         Metric(
             "balanced accuracy", "The accuracy within each class, averaged over classes."
@@ -107,8 +107,8 @@ class Classify(Task):
         ):
             return (
                 f"The classes have too few {self.row[1]} to hold out a fold and also, "
-                f"within the other folds, the {self.unit}s that the options calibrate and "
-                "validation_fraction ask for."
+                f"within the other folds, the {self.unit}s that the options calibrate "
+                "and validation_fraction ask for."
             )
         return None
 

@@ -95,7 +95,9 @@ class DescribeSequences(Describe):
         """Say whether there are too few sequences."""
         n = len(cases.truth)
         if n < FEWEST_ROWS:
-            return f"Scores need {FEWEST_ROWS} sequences or more; there are {n} sequences."
+            return (
+                f"Scores need {FEWEST_ROWS} sequences or more; there are {n} sequences."
+            )
         return None
 
     def fresh_model(self, cases: Cases) -> HMMDensity:

@@ -89,8 +89,8 @@ def members_part(model: Any) -> str:
     unit = task_of(model).unit
     caption = (
         f"The committee: the class probabilities of a {unit} are the mean of those of "
-        "the members, weighted by their shares. A temperature above 1 means that a member "
-        f"was too sure of itself on held-out {unit}s, and is corrected for it"
+        "the members, weighted by their shares. A temperature above 1 means that a "
+        f"member was too sure of itself on held-out {unit}s, and is corrected for it"
     )
     header = ("member", "share", "components", "temperature")
     return heading("Members of the committee") + table(caption, header, rows)

@@ -86,8 +86,8 @@ def _how_fitted(findings: Findings, trial: Trial) -> list[str]:
     units = f"{unit}s"
     sentences = [
         f"Nothing was trained for these figures. If {units} like these were drawn again "
-        f"and again, 95 of 100 such intervals would hold the score of all {units} of that "
-        "kind."
+        f"and again, 95 of 100 such intervals would hold the score of all {units} of "
+        "that kind."
     ]
     if trial.n_used < trial.n_available:
         sentences.append(
@@ -126,16 +126,17 @@ def _exceptions(subject: Subject, trial: Trial) -> list[str]:
         f"There are fewer folds than the {subject.n_folds} asked for, since no class "
         f"has that many {unit}s.": subject.has_classes
         and trial.n_folds < subject.n_folds,
-        f"{count(n_single, 'class', 'classes')} with a single {unit} cannot be held out.": (
-            n_single > 0
-        ),
+        f"{count(n_single, 'class', 'classes')} with a single {unit} cannot be held "
+        "out.": n_single > 0,
         f"The settings were chosen by a search that saw all {unit}s, so the figures are "
         "a little too good.": subject.given is not subject.model,
         f"In each fold, the choice of the model was repeated without the {unit}s held "
         "out.": (searched and subject.task.target != "none"),
-        "The folds keep the structure that was chosen from all rows, so the figures are "
-        "a little too good.": searched and subject.task.target == "none",
+        f"The folds keep the structure that was chosen from all {unit}s, so the figures "
+        "are a little too good.": searched and subject.task.target == "none",
         "Training went on from another model, which has seen all rows; in the folds it "
-        "starts from k-means instead.": hasattr(subject.model.init, "fit"),
+        "starts from k-means instead.": hasattr(
+            getattr(subject.model, "init", None), "fit"
+        ),
     }
     return [sentence for sentence, applies in found.items() if applies]

@@ -90,7 +90,9 @@ def _traces(model: Any) -> dict[str, dict[str, FloatArray]]:
     history = {name: trace for name, trace in history.items() if len(trace) > 1}
     if "value" not in history:
         return {}
-    pictures = {f"Objective, mean per {task_of(model).unit}": {"objective": history["value"]}}
+    pictures = {
+        f"Objective, mean per {task_of(model).unit}": {"objective": history["value"]}
+    }
     pictures |= _term_traces(history)
     errors = {
         name.replace("_", " "): history[name] for name in _ERRORS if name in history
