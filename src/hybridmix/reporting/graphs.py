@@ -22,9 +22,10 @@ _LARGEST_NODE = 15.0
 
 
 class _Layout(NamedTuple):
-    """Where the states are."""
+    """Where the states are, and in which direction they have no arrows."""
 
     places: FloatArray
+    away: FloatArray
     radius: float
     height: float
 
@@ -32,8 +33,8 @@ class _Layout(NamedTuple):
 def transition_graph(transitions: FloatArray, description: str) -> str:
     """Draw states, and arrows as wide as transitions are probable.
 
-    Chains that never go back stand in a row, others in a circle. What is written below a
-    state is the probability of staying there.
+    Chains that never go back stand in a row, others in a circle. What is written next to
+    a state is the probability of staying there.
 
     Parameters
     ----------
@@ -48,17 +49,19 @@ def transition_graph(transitions: FloatArray, description: str) -> str:
         for source, target in np.argwhere(transitions >= LEAST).tolist()
         if source != target
     ]
-    for state, (x, y) in enumerate(layout.places):
-        across, down, radius = map(place_text, (x, y, layout.radius))
+    for state, place in enumerate(layout.places):
+        across, down, radius = map(place_text, (*place, layout.radius))
         stay = percent(float(transitions[state, state]))
         parts.append(
             f'<circle class="node" cx="{across}" cy="{down}" r="{radius}">'
             f"<title>state {state}: stays with {escape(stay)}</title></circle>"
             f'<text x="{across}" y="{down}" dy="4" class="middle">{state}</text>'
         )
-        below = place_text(y + layout.radius + 13.0)
+        # Text is wider than high.
+        free = place + (layout.radius + np.array([18.0, 9.0])) * layout.away[state]
         parts.append(
-            f'<text x="{across}" y="{below}" class="middle label">{escape(stay)}</text>'
+            f'<text x="{place_text(free[0])}" y="{place_text(free[1])}" dy="4" '
+            f'class="middle label">{escape(stay)}</text>'
         )
     return svg("".join(parts), description, layout.height)
 
@@ -73,17 +76,18 @@ def _in_a_row(transitions: FloatArray) -> _Layout:
     places = np.column_stack(
         [step * (np.arange(n_states) + 0.5), np.full(n_states, 62.0)]
     )
-    return _Layout(places, min(_LARGEST_NODE, 0.3 * step), 104.0)
+    away = np.tile([0.0, 1.0], (n_states, 1))
+    return _Layout(places, away, min(_LARGEST_NODE, 0.3 * step), 104.0)
 
 
 def _circle(transitions: FloatArray) -> _Layout:
     n_states, size = len(transitions), 92.0
     # The first state is at the top, and the others follow clockwise.
     angles = 2.0 * np.pi * np.arange(n_states) / n_states - np.pi / 2
-    centre = np.array([WIDTH / 2, size + 26.0])
-    places = centre + size * np.column_stack([np.cos(angles), np.sin(angles)])
+    away = np.column_stack([np.cos(angles), np.sin(angles)])
+    places = np.array([WIDTH / 2, size + 40.0]) + size * away
     between = size * 2.0 * np.pi / n_states
-    return _Layout(places, min(_LARGEST_NODE, 0.3 * between), 2.0 * size + 66.0)
+    return _Layout(places, away, min(_LARGEST_NODE, 0.3 * between), 2.0 * size + 80.0)
 
 
 def _arrow(layout: _Layout, source: int, target: int, probability: float) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import MISSING_CODE
+from hybridmix.data.fingerprint import Origin
 from hybridmix.reporting.charts import heat_map, shortened
 from hybridmix.reporting.findings import Findings
 from hybridmix.reporting.graphs import LEAST, transition_graph
@@ -50,7 +51,7 @@ def states_section(findings: Findings) -> str:
         paragraph(
             "In each frame, a sequence is in one of the hidden states of its class. In "
             "the graph, the wider an arrow, the more probable the transition (below "
-            f"{percent(LEAST)} it is not drawn); the share below a state is the "
+            f"{percent(LEAST)} it is not drawn); the share next to a state is the "
             "probability of staying there. The timeline shows the mean probability of "
             "each state along the sequences of the class, stretched to equal length."
         )
@@ -220,6 +221,8 @@ def decoded_section(findings: Findings) -> str:
     ]
     if subject.has_classes and len(subject.known):
         parts += [heading("Sequences that the model gets wrong"), _wrong(subject)]
+        if subject.provenance.origin == Origin.SEEN:
+            parts.append(note("It was trained on them, so these are too few."))
     return "".join(parts)
 
 
