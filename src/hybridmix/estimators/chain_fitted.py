@@ -21,7 +21,7 @@ from hybridmix.data.lengths import read_lengths
 from hybridmix.data.sequence_list import Sequences
 from hybridmix.data.sequence_rows import SequenceRows
 from hybridmix.data.sequences import restore
-from hybridmix.estimators.chain_forecasts import ComponentFrames, assembled_frames
+from hybridmix.estimators.chain_forecasts import assembled_frames, forecast_frames
 from hybridmix.estimators.chain_reading import EncodedSequences, read_encoded
 from hybridmix.estimators.chain_typicality import log_typicality
 from hybridmix.estimators.imputation import new_columns
@@ -255,12 +255,8 @@ class FittedChainsEstimator(BaseEstimator):
         The log densities of sequences drawn from the model, 400 for each length and
         pattern of holes, show how these are distributed; beyond the drawn ones, a gamma
         distribution with their first three moments says how fast the tail falls.
-        With several classes this is done class by class,
-
-        .. math:: \log \sum_c p(c \mid T)\,
-                  P_c\big( \pi_c\, p_c(X_o) \le p(x_o) \mid T \big),
-
-        with at least 50 sequences of each.
+        With several classes this is done class by class, with at least 40 sequences of
+        each.
 
         Parameters
         ----------
@@ -314,13 +310,14 @@ class FittedChainsEstimator(BaseEstimator):
         """
         check_number("n_steps", n_steps, 1, whole=True)
         rows, model = self._encode(X, lengths).rows, self.model_
-        emitted = ComponentFrames.of(model, self.schema_)
         belief = self._last_belief(rows, model)
-        steps = []
+        beliefs, weights = [], []
         for log_classes in self._next_classes(rows, n_steps):
             belief = advanced(model, belief)
-            weights = component_weights(model, belief, log_classes)
-            steps.append(emitted.mixed(weights))
+            beliefs.append(belief)
+            weights.append(component_weights(model, belief, log_classes))
+        last = rows.frames[np.cumsum(rows.lengths) - 1]
+        steps = forecast_frames(model, self.schema_, last, beliefs, weights)
         frames, deviations = assembled_frames(self.schema_, steps)
         return (frames, deviations) if return_std else frames
 

@@ -230,23 +230,27 @@ class HybridHMMClassifier(ChainClassifier, ChainEstimator):
     >>> from hybridmix import HybridHMMClassifier
     >>> rng = np.random.default_rng(0)
     >>> y = np.array(["falling", "rising"] * 15)
-    >>> X = [np.sort(rng.normal(size=(rng.integers(6, 12), 1)), axis=0) for _ in y]
-    >>> X = [x if label == "rising" else x[::-1] for x, label in zip(X, y)]
+    >>> X = []
+    >>> for label in y:
+    ...     line = np.linspace(-1.0, 1.0, rng.integers(6, 12))[:, None]
+    ...     X.append((line if label == "rising" else -line) + rng.normal(size=line.shape))
     >>> X[0][2] = np.nan
     >>> model = HybridHMMClassifier(3, covariance_type="diag", topology="left-right",
     ...                             tradeoff=10.0, random_state=0).fit(X, y)
-    >>> model.predict([[[-1.0], [0.2], [0.9]], [[0.5], [np.nan], [-2.0]]])
+    >>> rising = [[-1.0], [-0.2], [np.nan], [0.4], [1.5]]
+    >>> model.predict([rising, rising[::-1]])
     array(['rising', 'falling'], dtype='<U7')
-    >>> scores, states = model.decode(X[:1])
+    >>> scores, states = model.decode([rising])
     >>> states
-    [array([0, 0, 0, 1, 1, 1, 1, 2, 2, 2])]
+    [array([0, 1, 2, 2, 2])]
 
-    Probabilities after each frame of a sequence that is just being recorded:
+    Class probabilities after each frame of a sequence that is still going on:
 
     >>> stream = model.filter()
-    >>> for frame in ([-1.0], [0.2], [0.9]):
-    ...     print(stream.update(frame).round(2))
-    [0.9 0.1]
+    >>> for frame in rising:
+    ...     probabilities = stream.update(frame)
+    >>> bool(np.allclose(probabilities, model.predict_proba([rising])))
+    True
     """
 
     n_states: int | str = field(default="auto", kw_only=False)

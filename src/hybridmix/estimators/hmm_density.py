@@ -104,10 +104,11 @@ class HMMDensity(DensityMixin, ChainEstimator):
     >>> density.decode(X[:1])[1]
     [array([0, 0, 0, 0, 0, 1, 1, 1, 1, 1])]
     >>> density.predict_next([X[0][:3]], n_steps=2).round(1)
-    array([[[0.8], [1.4]]])
+    array([[[0.8],
+            [1.5]]])
     >>> sequences, states = density.sample(3, random_state=0)
     >>> sequences
-    Sequences(3 sequences of 6 to 13 frames, 1 column, numpy)
+    Sequences(3 sequences of 8 to 16 frames, 1 column, numpy)
     """
 
     n_states: int | str = field(default="auto", kw_only=False)

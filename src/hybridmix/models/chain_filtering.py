@@ -10,7 +10,7 @@ from hybridmix._typing import FloatArray
 from hybridmix.data.rows import Rows
 from hybridmix.models.chain_evaluation import emissions_of, evaluated
 from hybridmix.models.chains import Chains
-from hybridmix.models.packed import PreparedSequences
+from hybridmix.models.packed import PreparedSequences, after, unknown_frames
 
 
 @dataclass(frozen=True)
@@ -75,15 +75,12 @@ def ended(model: Chains, belief: Belief) -> Belief:
     return corrected(belief, model.log_exit[:, :, None])
 
 
-def frame_log_emissions(
-    model: Chains,
-    frames: Rows,
-    before: Rows | None,  # noqa: ARG001
-) -> FloatArray:
-    """Return the log densities (C, K, n) of frames, given the frames before them.
-
-    Frames of one state do not depend on each other.
-    """
+def frame_log_emissions(model: Chains, frames: Rows, before: Rows | None) -> FloatArray:
+    """Return the log densities (C, K, n) of frames, given the frames before them."""
+    if model.autoregressive:
+        if before is None:
+            before = unknown_frames(len(frames.real), 0, frames.n_rows)
+        frames = after(before, frames)
     return emissions_of(model, model.family.prepare(frames))
 
 

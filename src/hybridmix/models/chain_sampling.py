@@ -11,6 +11,7 @@ from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data.rows import Rows
 from hybridmix.data.sequence_rows import SequenceRows
 from hybridmix.models.chains import Chains
+from hybridmix.models.packed import after, unknown_frames
 from hybridmix.models.packing import Packing
 
 # No drawn sequence is longer than this many times the mean length of its class.
@@ -72,14 +73,16 @@ def drawn_sequences(
 def drawn_frames(
     model: Chains,
     components: IntArray,
-    before: Rows | None,  # noqa: ARG001
+    before: Rows | None,
     generator: np.random.Generator,
 ) -> Rows:
-    """Draw a frame from each of the components (n,), given the frames before them.
-
-    Frames of one state do not depend on each other.
-    """
-    return model.family.sample(model.components, components, generator)
+    """Draw a frame from each of the components (n,), given the frames before them."""
+    if before is None or not model.autoregressive:
+        return model.family.sample(model.components, components, generator)
+    n_real, n_codes = len(before.real), len(before.codes)
+    pairs = after(before, unknown_frames(n_real, n_codes, len(components)))
+    drawn = model.family.draw(pairs, model.components, components, generator)
+    return Rows(drawn.real[n_real:], None, drawn.codes)
 
 
 def drawn_lengths(
@@ -140,7 +143,7 @@ class Ends:
         return cls(weights, logs)
 
     def log_classes(self, model: Chains, lengths: IntArray) -> FloatArray:
-        """Return log probabilities (C, n) of the classes of sequences of given lengths."""
+        """Return log probabilities (C, n) of the classes, given lengths (n,)."""
         steps = lengths - 1
         starting = np.einsum("ck,nck->cn", np.exp(model.log_start), self.weights[steps])
         logs = np.log(starting) + self.logs[steps].T + model.log_class_prior[:, None]
