@@ -103,6 +103,11 @@ class Model:
         return isinstance(self.estimator, FittedChainsEstimator)
 
     @property
+    def unit(self) -> str:
+        """What the model is about: a row or a sequence."""
+        return task_of(self.estimator).unit
+
+    @property
     def is_classifier(self) -> bool:
         """Whether the model has classes."""
         return task_of(self.estimator).target == "classes"

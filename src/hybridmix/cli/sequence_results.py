@@ -4,20 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from hybridmix._typing import FloatArray
 from hybridmix.cli.cells import Column, TypedColumn
 from hybridmix.cli.choices import refuse
 from hybridmix.cli.console import Console
-from hybridmix.cli.models import Matching
-from hybridmix.cli.results import flags, joined, level_of, predicted_groups
+from hybridmix.cli.models import Matching, Model
+from hybridmix.cli.results import (
+    Worst,
+    drawn_columns,
+    flags,
+    free_name,
+    joined,
+    level_of,
+    predicted_groups,
+)
 from hybridmix.cli.sequences import one_label_each
 from hybridmix.cli.tables import CHUNK_ROWS, Chunk, InputError
 from hybridmix.cli.targets import read_all
 from hybridmix.data.long_frames import Arrangement
 from hybridmix.data.sequences import Sequences
-from hybridmix.data.stacking import take_rows
+from hybridmix.data.stacking import slice_rows, take_rows
 
 Columns = dict[str, Column]
 
@@ -95,18 +105,21 @@ def predicted(
 def _of_sequences(matching: Matching, read: FileSequences, with_density: bool) -> Columns:
     """Return ids, lengths and predictions, a row for each sequence."""
     model, estimator = matching.model, matching.model.estimator
-    ids: Columns = {
-        name: TypedColumn.of(values)
-        for name, values in model.keys.id_columns(read.arrangement.ids).items()
-    }
-    new: Columns = {"frames": TypedColumn.of(read.sequences.lengths)}
+    new: Columns = {}
     if model.is_classifier:
         new |= predicted_groups(model, read.sequences)
     if with_density or not model.is_classifier:
         new["log_density"] = TypedColumn.of(estimator.score_samples(read.sequences))
     if with_density:
         new |= flags(estimator.typicality(read.sequences), level_of(estimator))
-    return joined(ids, new)
+    return joined(_named(matching, read), new)
+
+
+def _named(matching: Matching, read: FileSequences) -> Columns:
+    """Return the ids and lengths of sequences."""
+    ids = matching.model.keys.id_columns(read.arrangement.ids)
+    columns: Columns = {name: TypedColumn.of(values) for name, values in ids.items()}
+    return joined(columns, {"frames": TypedColumn.of(read.sequences.lengths)})
 
 
 def _rows_with_states(
@@ -129,3 +142,52 @@ def _rows_with_states(
             name: TypedColumn.of(own[rows].tolist()) for name, own in values.items()
         }
         yield joined({name: chunk.columns[name] for name in kept}, new)
+
+
+def completions(
+    matching: Matching, chunk_rows: int, console: Console
+) -> Iterator[tuple[Chunk, Any]]:
+    """Yield the rows of a table in chunks, each with its columns of the model filled.
+
+    What is filled in follows from the whole sequence of a row.
+    """
+    read = read_file_sequences(matching, console)
+    completed = matching.model.estimator.impute(read.sequences).frames
+    in_file = take_rows(completed, np.argsort(read.arrangement.order))
+    for chunk in matching.table.chunks(chunk_rows):
+        yield chunk, slice_rows(in_file, chunk.start, chunk.start + chunk.n_rows)
+
+
+def typicalities(
+    matching: Matching, worst: Worst, console: Console
+) -> tuple[list[Chunk], FloatArray]:
+    """Return ids and lengths of sequences and how typical they are; note the worst."""
+    read = read_file_sequences(matching, console)
+    chunk = Chunk(0, _named(matching, read), 1.0)
+    scores = matching.model.estimator.typicality(read.sequences)
+    worst.add(chunk, scores)
+    return [chunk], scores
+
+
+def drawn(model: Model, n_sequences: int, seed: int) -> Columns:
+    """Return frames of sequences that are drawn from a model, with ids and times.
+
+    Sequences have numbers from 1, and so have their frames.
+    """
+    sequences, labels = model.estimator.sample(n_sequences, random_state=seed)
+    lengths = sequences.lengths
+    own = drawn_columns(model, sequences.frames)
+    ids = np.repeat(np.arange(1, n_sequences + 1), lengths)
+    times = np.concatenate([np.arange(1, length + 1) for length in lengths])
+    columns: Columns = {}
+    for name in model.keys.sequence or ("sequence",):
+        columns[free_name(name, own)] = TypedColumn.of(ids)
+    columns[free_name(model.keys.time or "time", {**own, **columns})] = TypedColumn.of(
+        times
+    )
+    columns |= own
+    if model.is_classifier:
+        [name] = model.target_labels
+        by_frame = np.repeat(labels, lengths).tolist()
+        columns[free_name(name, columns)] = TypedColumn.of(by_frame)
+    return columns

@@ -132,7 +132,7 @@ def _times(cells: Texts, name: str, table: Table) -> np.ndarray:
     try:
         return _dates(texts)
     except ValueError:
-        row = next(k for k, text in enumerate(texts) if not _is_date(text))
+        row = _odd_time(texts, table.decimal)
         raise InputError(
             f"--time {name}: row {row + 1} of {table.path} has {texts[row]!r}. Times are "
             "numbers, or dates such as 2024-01-31 and 2024-01-31T12:30:05; all of them "
@@ -144,6 +144,15 @@ def _dates(texts: Sequence[str]) -> np.ndarray:
     """Read dates; those that name their time zone are brought to a common one."""
     dates = pd.to_datetime(list(texts), format="ISO8601", utc=True)
     return dates.tz_convert(None).to_numpy()
+
+
+def _odd_time(texts: Sequence[str], decimal: str) -> int:
+    """Return the first that is neither a number nor a date, or not what others are."""
+    are_numbers = [is_number(text, decimal) for text in texts]
+    for row, text in enumerate(texts):
+        if not are_numbers[row] and not _is_date(text):
+            return row
+    return are_numbers.index(not are_numbers[0])
 
 
 def _is_date(text: str) -> bool:

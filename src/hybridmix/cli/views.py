@@ -123,7 +123,7 @@ def _mistakes(names: list[str], counts: np.ndarray) -> list[Any]:
 
 
 def outliers(
-    worst: Sequence[WorstRow], scores: FloatArray, level: float
+    worst: Sequence[WorstRow], scores: FloatArray, level: float, unit: str = "row"
 ) -> tuple[dict[str, Any], Any, Any]:
     """Return the values and the form of rows of low typicality."""
     names = list(worst[0].cells)[:_SHOWN_COLUMNS] if worst else []
@@ -137,15 +137,15 @@ def outliers(
         )
         for row in worst
     ]
-    header = ("row", "typicality", "probability", "outlier", *names)
+    header = (unit, "typicality", "probability", "outlier", *names)
     n_flagged = int(np.sum(scores < level))
     values = {
-        "rows": len(scores),
+        f"{unit}s": len(scores),
         "outliers": n_flagged,
         "threshold": float(np.exp(level)),
         "worst": [asdict(row) for row in worst],
     }
-    summary = f"{n_flagged} of {len(scores)} rows are outliers"
+    summary = f"{n_flagged} of {len(scores)} {unit}s are outliers"
     return values, summary, grid(header, rows, right=header[:3])
 
 

@@ -10,7 +10,7 @@ from hybridmix.cli.choices import Options
 from hybridmix.cli.console import Console
 from hybridmix.cli.fitting import Reading, fit_to_itself
 from hybridmix.cli.models import Matching, Model, listed, match
-from hybridmix.cli.sequences import Keys
+from hybridmix.cli.sequences import NO_KEYS, Keys
 from hybridmix.cli.tables import InputError, open_table
 from hybridmix.cli.values import split
 from hybridmix.cli.writing import STDOUT
@@ -23,18 +23,10 @@ def load_matching(
     na: Sequence[str] | None = None,
     allow_missing: bool = False,
     target: str | None = None,
-    keys: Keys | None = None,
+    keys: Keys = NO_KEYS,
 ) -> Matching:
-    """Load a model, and find its columns in a table.
-
-    Models of sequences are for commands that pass `keys`, what options say about ids and
-    times.
-    """
-    loaded = Model.load(model, split(na))
-    if keys is None:
-        check_tabular(loaded)
-    else:
-        loaded = loaded.with_keys(keys)
+    """Load a model, and find its columns in a table."""
+    loaded = Model.load(model, split(na)).with_keys(keys)
     matching = match(loaded, open_table(table), allow_missing, target)
     lost = matching.sources.count(None)
     if lost:
@@ -42,15 +34,6 @@ def load_matching(
     if matching.extra:
         console.note(f"columns that the model does not know: {listed(matching.extra)}")
     return matching
-
-
-def check_tabular(model: Model) -> None:
-    """Refuse models of sequences."""
-    if model.is_sequential:
-        raise InputError(
-            f"The model is a {type(model.estimator).__name__}, a model of sequences: use "
-            "hybridmix predict, evaluate, inspect or report, or this one in Python."
-        )
 
 
 @dataclass(frozen=True)
@@ -86,13 +69,21 @@ class OwnFit:
 
 
 def given_or_fitted(
-    model: Path | None, table: Path, own: OwnFit, allow_missing: bool, console: Console
+    model: Path | None,
+    table: Path,
+    own: OwnFit,
+    allow_missing: bool,
+    console: Console,
+    keys: Keys,
 ) -> Matching:
     """Load the model that is given, or fit one to the table itself."""
     if model is None:
+        for role in keys.roles.values():
+            raise InputError(f"--{role} needs a model of sequences: add --model MODEL.")
         return own.fit(table, console)
     own.check_unused()
-    return load_matching(model, table, console, own.reading.na, allow_missing)
+    na = own.reading.na
+    return load_matching(model, table, console, na, allow_missing, keys=keys)
 
 
 def tell_written(console: Console, output: Path, what: str = "") -> None:

@@ -118,7 +118,9 @@ class StateDisplay:
         # White around the line keeps it apart from dark cells.
         for color, width in (("white", 4.0), (style_of(1).color, 2.0)):
             ax.stairs(self.path, edges, baseline=None, color=color, linewidth=width)
-        ax.set(xlabel="frame", ylabel="state", title=self.title, ylim=(n_states - 0.5, -0.5))
+        ax.set(
+            xlabel="frame", ylabel="state", title=self.title, ylim=(n_states - 0.5, -0.5)
+        )
         for axis in (ax.xaxis, ax.yaxis):
             axis.get_major_locator().set_params(integer=True)
         return self

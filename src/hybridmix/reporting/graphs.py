@@ -58,7 +58,7 @@ def transition_graph(transitions: FloatArray, description: str) -> str:
             f'<text x="{across}" y="{down}" dy="4" class="middle">{state}</text>'
         )
         # Text is wider than high.
-        free = place + (layout.radius + np.array([18.0, 9.0])) * layout.away[state]
+        free = place + (layout.radius + np.array([26.0, 9.0])) * layout.away[state]
         parts.append(
             f'<text x="{place_text(free[0])}" y="{place_text(free[1])}" dy="4" '
             f'class="middle label">{escape(stay)}</text>'

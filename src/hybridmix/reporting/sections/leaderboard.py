@@ -33,7 +33,7 @@ def leaderboard_part(model: Any) -> str:
     unit = task_of(model).unit
     caption = (
         f"{count(len(tried), 'candidate')}, compared on held-out {unit}s; the score is "
-        f"the mean {_WHAT[_compared(model)]} per {unit} with its standard error, and "
+        f"the mean {_what(model)} per {unit} with its standard error, and "
         f"higher is better. {_rule(model)}"
     )
     header = ("candidate", "score", "seconds", "part in the model")
@@ -46,6 +46,13 @@ _WHAT = {
     "numbers": "log predictive density of the target",
     "none": "log density",
 }
+
+
+def _what(model: Any) -> str:
+    """Say what the scores of candidates are means of."""
+    compared = _compared(model)
+    by_frame = compared == "none" and task_of(model).unit == "sequence"
+    return f"{_WHAT[compared]}{', divided by its frames,' * by_frame}"
 
 
 def _compared(model: Any) -> str:
