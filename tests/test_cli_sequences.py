@@ -236,6 +236,30 @@ def test_models_from_python_need_the_names(shell):
     assert told["accuracy"] == pytest.approx(model.score(X, y))
 
 
+def test_models_of_arrays_take_the_other_columns_in_order(shell):
+    frame = make_gestures().drop(columns="hand")
+    write(frame, "train.csv")
+    X, y = Sequences.from_long(frame, "recording", "t", target="gesture")
+    arrays = [part.to_numpy() for part in X]
+    model = HybridHMMClassifier(**SMALL).fit(arrays, y)
+    hybridmix.save(model, "model.hmx")
+    options = [*FIT, "--target", "gesture", "--json"]
+    told = json.loads(shell.run("evaluate", "model.hmx", "train.csv", *options))
+    assert told["accuracy"] == pytest.approx(model.score(arrays, y))
+    assert told["provenance"]["origin"] == "seen"
+
+
+def test_columns_that_a_table_lacks(shell, fitted):
+    frame = make_gestures(12, 1)
+    write(frame.drop(columns="y"), "new.csv")
+    assert "lacks 'y'" in shell.fail("predict", fitted, "new.csv")
+    options = ["--allow-missing", "-o", "out.csv"]
+    shell.run("predict", fitted, "new.csv", *options)
+    model = hybridmix.load(fitted)
+    expected = model.predict_proba(sequences_of(frame.assign(y=np.nan)))[:, 1]
+    np.testing.assert_allclose(read("out.csv")["probability_wave"], expected, rtol=1e-8)
+
+
 # Ids and times ------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 import hybridmix
+from hybridmix._text import with_article
 from hybridmix._typing import FloatArray
 from hybridmix.cli.cells import MISSING, CellError, Column, Marks
 from hybridmix.cli.sequences import NO_KEYS, Keys
@@ -82,17 +83,17 @@ class Model:
 
     def with_keys(self, given: Keys) -> Model:
         """Return the model with columns of sequences that options name, if they do."""
-        kind = type(self.estimator).__name__
+        kind = with_article(type(self.estimator).__name__)
         if not self.is_sequential:
             for role in given.roles.values():
                 raise InputError(
-                    f"--{role} is for models of sequences; the model is a {kind}."
+                    f"--{role} is for models of sequences; the model is {kind}."
                 )
             return self
         keys = Keys(given.sequence or self.keys.sequence, given.time or self.keys.time)
         if not keys.sequence:
             raise InputError(
-                f"The model is a {kind}, and its file does not name the column of the "
+                f"The model is {kind}, and its file does not name the column of the "
                 "ids of sequences: add --sequence NAME."
             )
         return replace(self, keys=keys)

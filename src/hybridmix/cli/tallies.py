@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hybridmix._estimates import Estimate
+from hybridmix._text import with_article
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.cli.console import Console
 from hybridmix.cli.models import Matching
@@ -252,7 +253,8 @@ def evaluated(
     model, estimator = matching.model, matching.model.estimator
     if not model.predicts:
         raise InputError(
-            f"A {type(estimator).__name__} has nothing to evaluate: fit with --target."
+            f"The model is {with_article(type(estimator).__name__)}, which has nothing to "
+            "evaluate: fit with --target."
         )
     columns = target_columns(model, matching.table, target)
     if model.is_sequential:

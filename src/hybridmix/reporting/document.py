@@ -119,12 +119,13 @@ def report(
     from threadpoolctl import threadpool_limits
 
     from hybridmix._checks import check_number
+    from hybridmix._text import with_article
     from hybridmix.reporting.sequence_subject import subject_of
 
     check_number("cv", cv, 2, whole=True)
     check_number("random_state", random_state, 0, np.iinfo(np.int32).max, whole=True)
     subject = subject_of(model, X, y, cv, baselines, random_state)
-    title = title or f"Report on a {type(subject.model).__name__}"
+    title = title or f"Report on {with_article(type(subject.model).__name__)}"
     # For this few rows, threads of the boosted trees mostly wait for each other.
     with threadpool_limits(limits=1, user_api="openmp"):
         sections = _sections(subject)

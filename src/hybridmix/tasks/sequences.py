@@ -12,6 +12,7 @@ from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import UNLABELLED, Table
 from hybridmix.estimators import HMMDensity
 from hybridmix.tasks.base import FEWEST_ROWS, Cases, Entrant, Metric
+from hybridmix.tasks.baselines import plain_matrix
 from hybridmix.tasks.classify import Classify
 from hybridmix.tasks.describe import Describe
 
@@ -164,7 +165,7 @@ def frame_summaries(table: Table, lengths: IntArray) -> FloatArray:
     """
     starts = np.cumsum(lengths) - lengths
     schema = table.schema
-    scaled = (table.real[:] - schema.centre) / schema.scale
+    scaled = plain_matrix(table, np.arange(table.n_rows))[:, list(schema.real)]
     observed = ~np.isnan(scaled)
     counts = np.add.reduceat(observed, starts, axis=0, dtype=float)
     counts[counts == 0.0] = np.nan
