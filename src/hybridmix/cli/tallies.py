@@ -253,8 +253,8 @@ def evaluated(
     model, estimator = matching.model, matching.model.estimator
     if not model.predicts:
         raise InputError(
-            f"The model is {with_article(type(estimator).__name__)}, which has nothing to "
-            "evaluate: fit with --target."
+            f"The model is {with_article(type(estimator).__name__)}, which has nothing "
+            "to evaluate: fit with --target."
         )
     columns = target_columns(model, matching.table, target)
     if model.is_sequential:

@@ -12,7 +12,7 @@ from hybridmix._checks import check_number
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data.sequences import read_sequences
 from hybridmix.estimators.chain_fitted import FittedChainsEstimator
-from hybridmix.plots.axes import import_pyplot, new_axes
+from hybridmix.plots.axes import class_axes, new_axes
 from hybridmix.plots.drawing import style_of
 
 # Transitions of a lower probability are not drawn, and a certain one is this many points
@@ -172,15 +172,8 @@ class TransitionDisplay:
 
     def plot(self, *, axes: Any = None) -> Self:
         """Draw them; see `from_estimator`."""
-        n_classes = len(self.classes)
-        if axes is None:
-            height = _PANEL if any(map(_goes_back, self.transitions)) else 0.4 * _PANEL
-            _, axes = import_pyplot().subplots(
-                1, n_classes, figsize=(_PANEL * n_classes, height), layout="constrained"
-            )
-        self.axes_ = np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
-        if len(self.axes_) < n_classes:
-            raise ValueError(f"There are {n_classes} classes to draw; pass as many axes.")
+        height = _PANEL if any(map(_goes_back, self.transitions)) else 0.4 * _PANEL
+        self.axes_ = class_axes(axes, len(self.classes), _PANEL, height)
         self.figure_ = self.axes_[0].figure
         for number, (ax, label) in enumerate(zip(self.axes_, self.classes, strict=False)):
             _draw_graph(ax, self.transitions[number], style_of(number).color)
