@@ -181,7 +181,9 @@ def fit_chains(
     )
 
 
-def candidate_weights(given: float | str, dataset: SequenceDataset) -> tuple[float, ...]:
+def candidate_weights(
+    given: float | str, dataset: SequenceDataset
+) -> tuple[float, ...]:
     """Return what an unlabelled sequence may count; a given weight, or the choices.
 
     Unlabelled sequences help where classes are clusters and harm where they are not:
