@@ -59,3 +59,9 @@ def json_safe(text: str) -> str:
     "\u009b31m"
     """
     return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def with_article(name: str) -> str:
+    """Put "a" or "an" before the name of a class; H is spoken "aitch" in HMM."""
+    is_vowel = name.startswith(("HMM", *"AEIOU"))
+    return f"{'an' if is_vowel else 'a'} {name}"

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-import hybridmix
 from hybridmix._typing import FloatArray
 from hybridmix.cli.cells import MISSING, Marks, is_number
 from hybridmix.cli.columns import ColumnKind, inferred_kinds
@@ -15,12 +14,12 @@ from hybridmix.cli.console import Console
 from hybridmix.cli.interrupts import stop_if_interrupted
 from hybridmix.cli.labels import REGRESS, Target, training_target
 from hybridmix.cli.models import Model, as_frame, numbers_of
+from hybridmix.cli.sequences import NO_KEYS, Keys, one_label_each, one_weight_each
 from hybridmix.cli.tables import CHUNK_ROWS, InputError, Table
-from hybridmix.data.cells import number_of
-from hybridmix.training.budget import check_effort
+from hybridmix.cli.values import Texts, without_mark
+from hybridmix.data.sequences import Sequences
+from hybridmix.data.stacking import take_rows
 
-# What is fitted if there is a target.
-MIXTURE, NETWORK = METHODS = ("mixture", "network")
 # Columns that are left out and named one by one.
 _NAMED = 8
 
@@ -37,6 +36,7 @@ class Reading:
     unlabelled: str | None = None
     weight: str | None = None
     task: str | None = None
+    keys: Keys = NO_KEYS
 
     @property
     def marks(self) -> Marks:
@@ -46,7 +46,19 @@ class Reading:
 
 @dataclass(frozen=True)
 class Training:
-    """The table of a fit."""
+    """The table of a fit.
+
+    Attributes
+    ----------
+    kinds : list of ColumnKind
+        What its columns are treated as.
+    frame : data frame or Sequences
+        The rows, or the sequences that they make.
+    target : Target or None
+        What is to be predicted, for each row or sequence.
+    weights : ndarray of shape (n,) or None
+        Their weights.
+    """
 
     kinds: list[ColumnKind]
     frame: Any
@@ -69,6 +81,7 @@ class Training:
             reading.unlabelled,
             dropped,
             reading.marks,
+            reading.keys,
         )
 
 
@@ -94,18 +107,47 @@ def read_training(table: Table, reading: Reading, console: Console) -> Training:
         list(features.values()),
         as_array=False,
     )
+    weights = _weights(columns, reading.weight)
+    if reading.keys.sequence:
+        frame, weights = _sequences(table, reading, columns, frame, weights)
     target = None
     if reading.target is not None:
-        target = training_target(
-            columns[reading.target],
-            reading.target,
-            reading.unlabelled,
-            reading.task,
-            table,
-            console,
-        )
+        target = _target(columns[reading.target], reading, table, console)
         kinds = [_with_reason(kind, target.reason) for kind in kinds]
-    return Training(kinds, frame, target, _weights(columns, reading.weight))
+    return Training(kinds, frame, target, weights)
+
+
+def _target(cells: Texts, reading: Reading, table: Table, console: Console) -> Target:
+    """Return what is to be predicted, of rows or of sequences."""
+    name, is_sequential = str(reading.target), bool(reading.keys.sequence)
+    units = "sequences" if is_sequential else "rows"
+    target = training_target(
+        cells, name, reading.unlabelled, reading.task, table, console, units
+    )
+    if is_sequential and target.task == REGRESS:
+        raise InputError(
+            f"--target {name}: numbers are not predicted from sequences. Group them into "
+            "classes, or add --task classify."
+        )
+    return target
+
+
+def _sequences(
+    table: Table,
+    reading: Reading,
+    columns: dict[str, Any],
+    frame: Any,
+    weights: FloatArray | None,
+) -> tuple[Sequences, FloatArray | None]:
+    """Make sequences of rows; the target, within `columns`, becomes one of sequences."""
+    arrangement = reading.keys.arrange(columns, table)
+    frames = take_rows(frame, arrangement.order)
+    if reading.target is not None:
+        labels = without_mark(columns[reading.target], reading.unlabelled)
+        columns[reading.target] = one_label_each(labels, reading.target, arrangement)
+    if weights is not None:
+        weights = one_weight_each(weights, str(reading.weight), arrangement)
+    return Sequences(frames, arrangement.lengths, arrangement.ids), weights
 
 
 def _with_reason(kind: ColumnKind, reason: str) -> ColumnKind:
@@ -125,10 +167,15 @@ def _weights(columns: dict[str, Any], name: str | None) -> FloatArray | None:
 
 def _roles(table: Table, reading: Reading) -> dict[str, str]:
     """Return the columns that are not features."""
-    roles = {}
+    reading.keys.check(table)
+    roles = dict(reading.keys.roles)
     for name, role in ((reading.target, "target"), (reading.weight, "weight")):
         if name is not None:
             table.check_column(name, f"--{role}")
+            if name in roles:
+                raise InputError(
+                    f"The column {name!r} cannot be {roles[name]} and {role} at once."
+                )
             roles[name] = role
     return roles
 
@@ -151,119 +198,6 @@ def _read_columns(
         name: np.concatenate(part) if is_real[name] else part
         for name, part in parts.items()
     }
-
-
-@dataclass(frozen=True)
-class Options:
-    """Options of estimators that were given; None for those that were not."""
-
-    components: tuple[int, ...] | None = None
-    covariance: str | None = None
-    objective: str | None = None
-    tradeoff: float | None = None
-    calibrate: bool = False
-    tune: bool = False
-    seed: int = 0
-    jobs: int | None = None
-    effort: str | float | None = None
-    method: str = MIXTURE
-
-    def for_target(self, task: str) -> Any:
-        """Return an estimator that predicts classes or numbers."""
-        return self.regressor() if task == REGRESS else self.classifier()
-
-    def regressor(self) -> Any:
-        """Return a regressor."""
-        _refuse(
-            {"--objective": self.objective, "--tune": self.tune},
-            "is for classifiers, and the target is predicted as a number: leave it out, "
-            "or add --task classify.",
-        )
-        if self.method == NETWORK:
-            _refuse(
-                {"--tradeoff": self.tradeoff, "--calibrate": self.calibrate},
-                "is not an option of a network that predicts a number: leave it out, or "
-                "leave out --method network.",
-            )
-            return hybridmix.MixtureNetworkRegressor(
-                random_state=self.seed, **self._structure()
-            )
-        return hybridmix.MixtureRegressor(
-            random_state=self.seed, **self._structure(), **self._training()
-        )
-
-    def classifier(self) -> Any:
-        """Return a classifier, or a search for one."""
-        if self.tune and self.effort is not None:
-            raise InputError("--tune has no --effort; leave out either of them.")
-        if self.tune and self.method == NETWORK:
-            raise InputError(
-                "--tune searches among mixtures; leave out either it or --method network."
-            )
-        kinds = {
-            MIXTURE: hybridmix.HybridMixtureClassifier,
-            NETWORK: hybridmix.MixtureNetworkClassifier,
-        }
-        given = {"objective": self.objective, **self._structure(), **self._training()}
-        if self.tune:
-            given["n_jobs"] = None
-        estimator = kinds[self.method](
-            unlabelled=None, random_state=self.seed, **_without_none(given)
-        )
-        return self._search(estimator) if self.tune else estimator
-
-    def _structure(self) -> dict[str, Any]:
-        """Return the options that all estimators have, as far as they are given."""
-        return _without_none(
-            {
-                "n_components": _number_or_range(self.components),
-                "covariance_type": self.covariance,
-                "effort": self.effort,
-                "n_jobs": self.jobs,
-            }
-        )
-
-    def _training(self) -> dict[str, Any]:
-        """Return the options of discriminative training, as far as they are given."""
-        return _without_none(
-            {"tradeoff": self.tradeoff, "calibrate": self.calibrate or None}
-        )
-
-    def _search(self, estimator: Any) -> Any:
-        if self.objective is not None:
-            raise InputError(
-                "--tune searches along hybrid objectives; leave out --objective."
-            )
-        given = {
-            "n_components": self.components,
-            "covariance_type": self.covariance and [self.covariance],
-            "tradeoff": None if self.tradeoff is None else [self.tradeoff],
-            "n_jobs": self.jobs,
-        }
-        return hybridmix.HybridMixtureClassifierCV(
-            estimator, random_state=self.seed, **_without_none(given)
-        )
-
-    def density(self, kind: type) -> Any:
-        """Return an estimator of a class that needs no labels."""
-        _refuse(
-            {
-                "--objective": self.objective,
-                "--tradeoff": self.tradeoff,
-                "--calibrate": self.calibrate,
-                "--tune": self.tune,
-                f"--method {self.method}": self.method != MIXTURE,
-            },
-            "needs a target: add --target NAME.",
-        )
-        return kind(random_state=self.seed, **self._structure())
-
-
-def _refuse(given: dict[str, Any], reason: str) -> None:
-    """Refuse options that have a value; flags that are False have none."""
-    for option, value in given.items():
-        if value is not None and value is not False:
-            raise InputError(f"{option} {reason}")
 
 
 def fit(estimator: Any, training: Training, console: Console) -> Any:
@@ -310,40 +244,3 @@ def warn_of_dropped(kinds: list[ColumnKind], reading: Reading, console: Console)
         console.warn(f"column {kind.name!r} is left out: {kind.reason}")
     if len(dropped) > _NAMED:
         console.warn(f"{len(dropped) - _NAMED} more columns are left out")
-
-
-def parse_components(text: str | None) -> tuple[int, ...] | None:
-    """Read ``3`` or ``1,2,4``."""
-    if text is None:
-        return None
-    try:
-        numbers = tuple(int(part) for part in text.split(","))
-    except ValueError:
-        numbers = ()
-    if not numbers or min(numbers) < 1:
-        raise InputError(
-            f"--components {text}: give a number, or several to choose from (1,2,4)."
-        )
-    return numbers
-
-
-def parse_effort(text: str | None) -> str | float | None:
-    """Return an effort: a word or a number of seconds."""
-    if text is None:
-        return None
-    value = number_of(text)
-    effort = text if value is None else value
-    try:
-        check_effort("--effort", effort)
-    except ValueError as error:
-        raise InputError(str(error)) from None
-    return effort
-
-
-def _number_or_range(components: tuple[int, ...] | None) -> Any:
-    is_single = components is not None and len(components) == 1
-    return components[0] if components and is_single else components
-
-
-def _without_none(options: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}

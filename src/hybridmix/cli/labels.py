@@ -60,6 +60,7 @@ def training_target(
     task: str | None,
     table: Table,
     console: Console,
+    units: str = "rows",
 ) -> Target:
     """Read the target of a fit, and decide whether it has classes or is a number.
 
@@ -77,21 +78,23 @@ def training_target(
         The file.
     console : Console
         Where the decision is shown.
+    units : str, default="rows"
+        What the cells are labels of.
     """
     texts = without_mark(texts, unlabelled)
     counts = Counter(text for text in texts if text is not None)
     if not counts:
-        raise InputError(f"--target {name}: no row has a label.")
+        raise InputError(f"--target {name}: none of the {units} has a label.")
     whole = _whole_numbers(counts)
     are_numbers = whole is not None or _are_numbers(counts, table.decimal)
     if task is None and are_numbers:
         task = _decided(counts, whole is not None)
-        found = f"{len(counts)} different numbers in {counts.total()} rows"
+        found = f"{len(counts)} different numbers in {counts.total()} {units}"
         console.note(f"--target {name} has {found}: {_CONSEQUENCES[task]}")
     if task == REGRESS:
         reason = f"{len(counts)} different numbers: regression"
         return Target(task, _numbers(texts, name, table), reason)
-    _check_classes(name, counts, are_numbers, console)
+    _check_classes(name, counts, are_numbers, console, units)
     return Target(CLASSIFY, _labels(texts, whole), f"{len(counts)} labels")
 
 
@@ -150,7 +153,7 @@ def _labels(texts: Texts, whole: dict[str, int] | None) -> np.ndarray:
 
 
 def _check_classes(
-    name: str, counts: Counter[str], are_numbers: bool, console: Console
+    name: str, counts: Counter[str], are_numbers: bool, console: Console, units: str
 ) -> None:
     """Refuse labels that are not classes before anything is fitted to them."""
     n_values, n_labels = len(counts), counts.total()
@@ -161,6 +164,6 @@ def _check_classes(
         )
     if not are_numbers and is_identifying(n_values, n_labels):
         raise InputError(
-            f"--target {name}: {n_values} different labels in {n_labels} rows are not "
-            "classes. Group them first, or name another column."
+            f"--target {name}: {n_values} different labels in {n_labels} {units} are "
+            "not classes. Group them first, or name another column."
         )

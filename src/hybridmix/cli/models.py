@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,13 @@ import numpy as np
 import pandas as pd
 
 import hybridmix
+from hybridmix._text import with_article
 from hybridmix._typing import FloatArray
 from hybridmix.cli.cells import MISSING, CellError, Column, Marks
+from hybridmix.cli.sequences import NO_KEYS, Keys
 from hybridmix.cli.tables import Chunk, InputError, Table, not_a_number
 from hybridmix.cli.values import matcher, split
+from hybridmix.estimators.chain_fitted import FittedChainsEstimator
 from hybridmix.io import read_metadata
 from hybridmix.tasks import task_of
 
@@ -38,6 +41,8 @@ class Model:
         Columns of the table that the model does not use.
     marks : frozenset of str
         Cells that count as missing.
+    keys : Keys
+        Columns of the table that make sequences of its rows, if the model is of those.
     """
 
     estimator: Any
@@ -46,6 +51,7 @@ class Model:
     unlabelled: str | None = None
     dropped: tuple[str, ...] = ()
     marks: Marks = MISSING
+    keys: Keys = NO_KEYS
 
     @classmethod
     def load(cls, path: Path, more_marks: Sequence[str] = ()) -> Model:
@@ -59,18 +65,48 @@ class Model:
             unlabelled=kept.get("unlabelled"),
             dropped=tuple(kept.get("dropped", ())),
             marks=MISSING.union(kept.get("missing", ()), more_marks),
+            keys=Keys(tuple(kept.get("sequence", ())), kept.get("time")),
         )
 
     def save(self, path: Path) -> None:
         """Save the estimator, with what is needed to read further tables."""
-        table = {
+        table: dict[str, Any] = {
             "target": self.target,
             "weight": self.weight,
             "unlabelled": self.unlabelled,
             "dropped": list(self.dropped),
             "missing": sorted(self.marks - MISSING),
         }
+        if self.is_sequential:
+            table |= {"sequence": list(self.keys.sequence), "time": self.keys.time}
         hybridmix.save(self.estimator, path, metadata={_METADATA: table})
+
+    def with_keys(self, given: Keys) -> Model:
+        """Return the model with columns of sequences that options name, if they do."""
+        kind = with_article(type(self.estimator).__name__)
+        if not self.is_sequential:
+            for role in given.roles.values():
+                raise InputError(
+                    f"--{role} is for models of sequences; the model is {kind}."
+                )
+            return self
+        keys = Keys(given.sequence or self.keys.sequence, given.time or self.keys.time)
+        if not keys.sequence:
+            raise InputError(
+                f"The model is {kind}, and its file does not name the column of the "
+                "ids of sequences: add --sequence NAME."
+            )
+        return replace(self, keys=keys)
+
+    @property
+    def is_sequential(self) -> bool:
+        """Whether the model is of sequences, not of single rows."""
+        return isinstance(self.estimator, FittedChainsEstimator)
+
+    @property
+    def unit(self) -> str:
+        """What the model is about: a row or a sequence."""
+        return task_of(self.estimator).unit
 
     @property
     def is_classifier(self) -> bool:
@@ -214,7 +250,9 @@ def match(
     target : str or None, default=None
         The column of the labels, if it is not that of training.
     """
+    model.keys.check(table)
     others = {*model.target_columns(target), model.weight, *model.dropped}
+    others |= set(model.keys.roles)
     if model.names is None:
         return Matching(model, table, _sources_in_order(model, table, others), [])
     sources = _sources_by_name(model.names, table, allow_missing)

@@ -8,10 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from hybridmix.cli.fitting import METHODS
+from hybridmix.cli.choices import METHODS
 from hybridmix.cli.labels import TASKS
 from hybridmix.training.covariances import COVARIANCE_TYPES
 from hybridmix.training.discriminative import OBJECTIVES
+from hybridmix.training.topologies import TOPOLOGIES
 
 _COLUMNS = "Columns"
 _MODEL = "Model"
@@ -109,6 +110,24 @@ Unlabelled = Annotated[
 Weight = Annotated[
     str | None, typer.Option(help="Column of the row weights.", metavar="NAME")
 ]
+SequenceNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sequence",
+        help="Rows are frames of sequences, and this column names the sequence of each; "
+        "several may do so together: A,B. A model file remembers them.",
+        metavar="NAMES",
+    ),
+]
+TimeName = Annotated[
+    str | None,
+    typer.Option(
+        "--time",
+        help="Column by which the rows of a sequence are sorted, numbers or dates; "
+        "otherwise they are in order.",
+        metavar="NAME",
+    ),
+]
 Categorical = Annotated[
     list[str] | None,
     typer.Option(
@@ -169,6 +188,23 @@ CovarianceType = Annotated[
     _one_of(
         COVARIANCE_TYPES,
         "Covariance within a component; chosen by held-out rows by default.",
+    ),
+]
+States = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="States (per class) of a model of sequences; chosen by held-out sequences "
+        "by default.",
+        rich_help_panel=_MODEL,
+    ),
+]
+Topology = Annotated[
+    str | None,
+    _one_of(
+        TOPOLOGIES,
+        "Which states of a model of sequences may follow each other; chosen by held-out "
+        "sequences by default.",
     ),
 ]
 MethodName = Annotated[

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 from hybridmix._typing import FloatArray
 from hybridmix.cli.cells import Column, TypedColumn
 from hybridmix.cli.console import Console
-from hybridmix.cli.models import Matching, Model
+from hybridmix.cli.models import Matching, Model, columns_of
 from hybridmix.cli.tables import Chunk, InputError, Table
 from hybridmix.cli.targets import check_distribution
 from hybridmix.cli.values import split
@@ -56,6 +57,21 @@ def joined(kept: Columns, new: Columns) -> Columns:
     return {**kept, **new}
 
 
+def predicted(
+    matching: Matching,
+    kept: list[str],
+    with_density: bool,
+    coverage: float | None,
+    chunk_rows: int,
+    console: Console,
+) -> Iterator[Columns]:
+    """Yield some columns of a table and what a model says about its rows, in chunks."""
+    for chunk in console.track(matching.table.chunks(chunk_rows), "predicting"):
+        frame = matching.frame(chunk)
+        new = predictions(matching.model, frame, with_density, coverage)
+        yield joined({name: chunk.columns[name] for name in kept}, new)
+
+
 def predictions(
     model: Model, frame: Any, with_density: bool, coverage: float | None = None
 ) -> Columns:
@@ -68,11 +84,11 @@ def predictions(
     columns = (
         _predicted_numbers(model, frame, coverage)
         if model.is_regressor
-        else _predicted_groups(model, frame)
+        else predicted_groups(model, frame)
     )
     if with_density:
         columns["log_density"] = TypedColumn.of(estimator.score_samples(frame))
-        columns |= _flags(estimator.typicality(frame), level_of(estimator))
+        columns |= flags(estimator.typicality(frame), level_of(estimator))
     return columns
 
 
@@ -104,7 +120,7 @@ def _intervals(estimator: Any, frame: Any, coverage: float | None) -> FloatArray
     return found.reshape(len(found), -1, 2).transpose(1, 2, 0)
 
 
-def _predicted_groups(model: Model, frame: Any) -> Columns:
+def predicted_groups(model: Model, frame: Any) -> Columns:
     """Return labels and probabilities of classes, or of components."""
     estimator = model.estimator
     if not hasattr(estimator, "predict_proba"):
@@ -123,6 +139,48 @@ def _predicted_groups(model: Model, frame: Any) -> Columns:
     for group, share in zip(groups, probabilities.T, strict=True):
         columns[f"probability_{group}"] = TypedColumn.of(share)
     return columns
+
+
+# Filled and drawn rows ----------------------------------------------------------------
+
+
+def completions(
+    matching: Matching, chunk_rows: int, draw: bool, seed: int, console: Console
+) -> Iterator[tuple[Chunk, Any]]:
+    """Yield the rows of a table in chunks, each with its columns of the model filled."""
+    chunks = console.track(matching.table.chunks(chunk_rows), "filling")
+    for number, chunk in enumerate(chunks):
+        state = np.random.RandomState([seed, number])
+        frame = matching.frame(chunk)
+        yield chunk, matching.model.estimator.impute(frame, draw, random_state=state)
+
+
+def drawn(model: Model, n_rows: int, seed: int) -> Columns:
+    """Return rows that are drawn from a model, with labels or targets if it has any."""
+    if model.is_regressor:
+        check_distribution(model.estimator)
+    rows, groups = model.estimator.sample(n_rows, random_state=seed)
+    columns = drawn_columns(model, rows)
+    if model.predicts:
+        targets = np.reshape(groups, (n_rows, -1)).T
+        for name, values in zip(model.target_labels, targets, strict=True):
+            columns[free_name(name, columns)] = TypedColumn.of(values.tolist())
+    return columns
+
+
+def drawn_columns(model: Model, rows: Any) -> Columns:
+    """Return the columns of drawn rows by their names."""
+    return {
+        name: TypedColumn.of(values)
+        for name, values in zip(model.column_names, columns_of(rows), strict=True)
+    }
+
+
+def free_name(name: str, columns: Collection[str]) -> str:
+    """Return a name that no column has: the given one, or with underscores."""
+    while name in columns:
+        name += "_"
+    return name
 
 
 # Outliers -----------------------------------------------------------------------------
@@ -186,15 +244,16 @@ def level_of(
 
 
 def write_flags(
-    matching: Matching, chunk_rows: int, scores: FloatArray, level: float, write: Write
+    chunks: Iterable[Chunk], scores: FloatArray, level: float, write: Write
 ) -> None:
     """Write a table with the typicalities of its rows, and flags."""
-    for chunk in matching.table.chunks(chunk_rows):
+    for chunk in chunks:
         part = scores[chunk.start : chunk.start + chunk.n_rows]
-        write(joined(chunk.columns, _flags(part, level)))
+        write(joined(chunk.columns, flags(part, level)))
 
 
-def _flags(typicality: FloatArray, level: float) -> Columns:
+def flags(typicality: FloatArray, level: float) -> Columns:
+    """Return how typical rows are, and which of them are outliers."""
     return {
         "typicality": TypedColumn.of(typicality),
         "outlier": TypedColumn.of(typicality < level),

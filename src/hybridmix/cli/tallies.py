@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from hybridmix._estimates import Estimate
+from hybridmix._text import with_article
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.cli.console import Console
 from hybridmix.cli.models import Matching
+from hybridmix.cli.sequence_results import read_file_sequences
 from hybridmix.cli.tables import InputError
 from hybridmix.cli.targets import (
     check_distribution,
@@ -21,6 +24,7 @@ from hybridmix.data import UNLABELLED
 from hybridmix.data.fingerprint import Fingerprint, Origin, Overlap
 from hybridmix.metrics import LEVELS, RankCounts, RegressionSums, ScoreSums
 from hybridmix.tasks import Provenance, looked_up
+from hybridmix.tasks.provenance import looked_up_sequences
 from hybridmix.tasks.regress import forecasts_of
 
 # Names of scores as keys of JSON.
@@ -38,7 +42,7 @@ _KEYS = {
 # What to do about rows that a model has seen, or may have seen.
 _ADVICE = {
     Origin.SEEN: (
-        "It looks too good on them: evaluate it on rows it has not seen, or let "
+        "It looks too good on them: evaluate it on {units} it has not seen, or let "
         "hybridmix report retrain it by cross-validation."
     ),
     Origin.MIXED: (
@@ -56,10 +60,13 @@ class _Rows:
     ----------
     fingerprint : Fingerprint or None
         Of the training rows of the model; None for a model that has none.
+    units : str
+        What is counted: rows or sequences.
     """
 
-    def __init__(self, fingerprint: Fingerprint | None) -> None:
+    def __init__(self, fingerprint: Fingerprint | None, units: str = "rows") -> None:
         self._fingerprint = fingerprint
+        self._units = units
         self._overlap = Overlap()
         self._n_without = 0
 
@@ -72,7 +79,7 @@ class _Rows:
     @property
     def provenance(self) -> Provenance:
         """Whether the rows were in training."""
-        return Provenance(self._fingerprint, self._overlap)
+        return Provenance(self._fingerprint, self._overlap, self._units)
 
     def _origin_values(self) -> dict[str, Any]:
         """Return whether the rows were in training, and a warning if they were."""
@@ -97,10 +104,17 @@ class Tally(_Rows):
         Number of classes.
     fingerprint : Fingerprint or None, default=None
         Of the training rows of the model; None for a model that has none.
+    units : str, default="rows"
+        What is compared: rows or sequences.
     """
 
-    def __init__(self, n_classes: int, fingerprint: Fingerprint | None = None) -> None:
-        super().__init__(fingerprint)
+    def __init__(
+        self,
+        n_classes: int,
+        fingerprint: Fingerprint | None = None,
+        units: str = "rows",
+    ) -> None:
+        super().__init__(fingerprint, units)
         self._sums: ScoreSums | None = None
         self._ranks = RankCounts(n_classes)
         self._confusion = np.zeros((n_classes, n_classes), dtype=np.int64)
@@ -142,11 +156,12 @@ class Tally(_Rows):
             matrix with labels in rows.
         """
         if self._sums is None:
-            raise InputError("The table has no row with a label.")
+            one = self._units.removesuffix("s")
+            raise InputError(f"The table has no {one} with a label.")
         found = self._sums.estimates([self._ranks.of(k) for k in self._sums.ranked])
         error = self._sums.calibration().calibration_error
         return {
-            "rows": self._sums.n_rows,
+            self._units: self._sums.n_rows,
             "unlabelled": self._n_without,
             **self._origin_values(),
             **_score_values(found, error),
@@ -226,7 +241,9 @@ def _score_values(found: dict[str, Estimate], error: float) -> dict[str, Any]:
 def _warning(provenance: Provenance) -> str | None:
     """Say what to do about rows that a model has seen, or may have seen."""
     advice = _ADVICE.get(provenance.origin)
-    return None if advice is None else f"{provenance.sentence} {advice}"
+    if advice is None:
+        return None
+    return f"{provenance.sentence} {advice.format(units=provenance.units)}"
 
 
 def evaluated(
@@ -236,9 +253,12 @@ def evaluated(
     model, estimator = matching.model, matching.model.estimator
     if not model.predicts:
         raise InputError(
-            f"A {type(estimator).__name__} has nothing to evaluate: fit with --target."
+            f"The model is {with_article(type(estimator).__name__)}, which has nothing "
+            "to evaluate: fit with --target."
         )
     columns = target_columns(model, matching.table, target)
+    if model.is_sequential:
+        return _evaluated_sequences(matching, columns[0], console)
     evaluate = _evaluated_numbers if model.is_regressor else _evaluated_classes
     return evaluate(matching, columns, chunk_rows, console)
 
@@ -271,11 +291,34 @@ def _evaluated_classes(
     """Compare predicted classes with labels."""
     model, estimator = matching.model, matching.model.estimator
     classes = estimator.classes_.tolist()
-    numbers = {None: UNLABELLED} | {label: k for k, label in enumerate(classes)}
     votes = Tally(len(classes), getattr(estimator, "fingerprint_", None))
     for chunk in console.track(matching.table.chunks(chunk_rows), "predicting"):
         labels = labels_of(model, matching.table, chunk, columns[0])
-        truth = np.array([numbers[label] for label in labels])
+        truth = _class_numbers(labels, classes)
         frame = matching.frame(chunk)
         votes.add(truth, estimator.predict_proba(frame), looked_up(estimator, frame))
     return votes.values(classes)
+
+
+def _evaluated_sequences(
+    matching: Matching, target: str, console: Console
+) -> dict[str, Any]:
+    """Compare predicted classes of sequences with their labels."""
+    estimator = matching.model.estimator
+    classes = estimator.classes_.tolist()
+    read = read_file_sequences(matching, console, target)
+    assert read.labels is not None
+    fingerprint = getattr(estimator, "fingerprint_", None)
+    votes = Tally(len(classes), fingerprint, "sequences")
+    votes.add(
+        _class_numbers(read.labels, classes),
+        estimator.predict_proba(read.sequences),
+        looked_up_sequences(estimator, read.sequences),
+    )
+    return votes.values(classes)
+
+
+def _class_numbers(labels: Iterable[Any], classes: list[Any]) -> IntArray:
+    """Return the numbers of labels among the classes; -1 for None."""
+    numbers = {None: UNLABELLED} | {label: k for k, label in enumerate(classes)}
+    return np.array([numbers[label] for label in labels])

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from rich import box
 from rich.table import Table as RichTable
-from rich.text import Text
 
 from hybridmix._text import printable
 from hybridmix._typing import FloatArray
+from hybridmix.cli import sequence_views
 from hybridmix.cli.columns import ColumnKind
+from hybridmix.cli.grids import grid
 from hybridmix.cli.models import Model
 from hybridmix.cli.results import WorstRow
 from hybridmix.estimators.chosen import described_members
@@ -30,25 +30,6 @@ _SHOWN_LETTERS = 40
 _LONGEST = 30
 # Candidates of a search that are shown, best first; the chosen one always is.
 _SHOWN_TRIED = 8
-
-
-def grid(
-    header: Sequence[str], rows: Iterable[Sequence[Any]], right: Collection[str] = ()
-) -> RichTable:
-    """Return a plain table, some columns aligned right; cells may hold anything."""
-    table = RichTable(box=box.SIMPLE_HEAD)
-    for name in header:
-        is_right = name in right
-        table.add_column(
-            Text(printable(name)),
-            justify="right" if is_right else "left",
-            no_wrap=is_right,
-            overflow="fold",
-        )
-    for row in rows:
-        # Cells are data: brackets in them are not markup.
-        table.add_row(*(Text(printable(str(cell))) for cell in row))
-    return table
 
 
 def column_table(kinds: Sequence[ColumnKind]) -> RichTable:
@@ -89,7 +70,8 @@ def evaluation(values: dict[str, Any]) -> list[Any]:
             f"{values['rows']} rows with a target, {values['without_target']} without"
         )
         return [counted, values["provenance"]["sentence"], _scores(values)]
-    counted = f"{values['rows']} rows with a label, {values['unlabelled']} without"
+    units = "sequences" if "sequences" in values else "rows"
+    counted = f"{values[units]} {units} with a label, {values['unlabelled']} without"
     names = [_excerpt(str(label)) for label in values["classes"]]
     shown = _confusion if len(names) <= _SHOWN_CLASSES else _mistakes
     provenance = values["provenance"]["sentence"]
@@ -141,7 +123,7 @@ def _mistakes(names: list[str], counts: np.ndarray) -> list[Any]:
 
 
 def outliers(
-    worst: Sequence[WorstRow], scores: FloatArray, level: float
+    worst: Sequence[WorstRow], scores: FloatArray, level: float, unit: str = "row"
 ) -> tuple[dict[str, Any], Any, Any]:
     """Return the values and the form of rows of low typicality."""
     names = list(worst[0].cells)[:_SHOWN_COLUMNS] if worst else []
@@ -155,15 +137,15 @@ def outliers(
         )
         for row in worst
     ]
-    header = ("row", "typicality", "probability", "outlier", *names)
+    header = (unit, "typicality", "probability", "outlier", *names)
     n_flagged = int(np.sum(scores < level))
     values = {
-        "rows": len(scores),
+        f"{unit}s": len(scores),
         "outliers": n_flagged,
         "threshold": float(np.exp(level)),
         "worst": [asdict(row) for row in worst],
     }
-    summary = f"{n_flagged} of {len(scores)} rows are outliers"
+    summary = f"{n_flagged} of {len(scores)} {unit}s are outliers"
     return values, summary, grid(header, rows, right=header[:3])
 
 
@@ -193,7 +175,9 @@ def described(model: Model) -> dict[str, Any]:
         "missing_marks": sorted(model.marks),
         "converged": bool(estimator.converged_),
     }
-    if model.is_classifier:
+    if model.is_sequential:
+        values |= sequence_views.described_chains(model)
+    elif model.is_classifier:
         values["classes"] = [
             {
                 "label": label,
@@ -251,8 +235,13 @@ def inspection(values: dict[str, Any]) -> list[Any]:
         if own.get("target_shape"):
             parts.append(f"The target is {own['target_shape']}.")
     if values["members"] or "predictions" in values:
-        parts.append("Components of the density of the rows:")
-    parts.append(_parts(values))
+        what = (
+            "Density of the sequences"
+            if "states" in values
+            else "Components of the density of the rows"
+        )
+        parts.append(f"{what}:")
+    parts += sequence_views.chains(values) if "states" in values else [_parts(values)]
     return [*parts, *search_of(values)]
 
 
@@ -267,10 +256,11 @@ def averaged(n_mixtures: int, spread: float) -> str:
 
 def search_of(values: Mapping[str, Any]) -> list[Any]:
     """Show what a search has tried and what it has made of it; nothing without one."""
-    return [*leaderboard(values["leaderboard"]), *_members(values["members"])]
+    units = "sequences" if "states" in values else "rows"
+    return [*leaderboard(values["leaderboard"], units), *_members(values["members"])]
 
 
-def leaderboard(tried: Sequence[Mapping[str, Any]]) -> list[Any]:
+def leaderboard(tried: Sequence[Mapping[str, Any]], units: str = "rows") -> list[Any]:
     """Show the candidates of a search, as `leaderboard_` has them; nothing if empty."""
     if not tried:
         return []
@@ -286,9 +276,11 @@ def leaderboard(tried: Sequence[Mapping[str, Any]]) -> list[Any]:
         for row in shown
     ]
     header = ("candidate", "score", "± error", "seconds", "share")
-    title = f"{len(tried)} candidates were compared on held-out rows; the best of them:"
+    title = (
+        f"{len(tried)} candidates were compared on held-out {units}; the best of them:"
+    )
     if len(tried) == 1:
-        title = "One candidate was tried, and scored on held-out rows:"
+        title = f"One candidate was tried, and scored on held-out {units}:"
     return [title, grid(header, rows, right=header[1:])]
 
 
@@ -314,7 +306,10 @@ def _heading(values: dict[str, Any]) -> list[str]:
     """Say in a few lines what a model is, and what wrote it."""
     options = ", ".join(f"{name}={value!r}" for name, value in values["options"].items())
     lines = [f"{values['class']}({options})"]
-    lines += [f"{n}: {values[n]}" for n in ("target", "weight") if values[n] is not None]
+    roles = {n: values.get(n) for n in ("target", "weight", "time")}
+    lines += [f"{name}: {value}" for name, value in roles.items() if value is not None]
+    if values.get("sequence"):
+        lines.append(f"sequence: {', '.join(values['sequence'])}")
     if values["dropped"]:
         lines.append(f"dropped: {shortened(values['dropped'], SHOWN_ROWS)}")
     written = ", ".join(f"{name} {text}" for name, text in values["versions"].items())

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from hybridmix.cli.choices import Options
 from hybridmix.cli.console import Console
-from hybridmix.cli.fitting import Options, Reading, fit_to_itself
+from hybridmix.cli.fitting import Reading, fit_to_itself
 from hybridmix.cli.models import Matching, Model, listed, match
+from hybridmix.cli.sequences import NO_KEYS, Keys
 from hybridmix.cli.tables import InputError, open_table
 from hybridmix.cli.values import split
 from hybridmix.cli.writing import STDOUT
@@ -21,11 +23,11 @@ def load_matching(
     na: Sequence[str] | None = None,
     allow_missing: bool = False,
     target: str | None = None,
+    keys: Keys = NO_KEYS,
 ) -> Matching:
     """Load a model, and find its columns in a table."""
-    matching = match(
-        Model.load(model, split(na)), open_table(table), allow_missing, target
-    )
+    loaded = Model.load(model, split(na)).with_keys(keys)
+    matching = match(loaded, open_table(table), allow_missing, target)
     lost = matching.sources.count(None)
     if lost:
         console.note(f"columns that are missing in all rows: {lost}")
@@ -67,13 +69,21 @@ class OwnFit:
 
 
 def given_or_fitted(
-    model: Path | None, table: Path, own: OwnFit, allow_missing: bool, console: Console
+    model: Path | None,
+    table: Path,
+    own: OwnFit,
+    allow_missing: bool,
+    console: Console,
+    keys: Keys,
 ) -> Matching:
     """Load the model that is given, or fit one to the table itself."""
     if model is None:
+        for role in keys.roles.values():
+            raise InputError(f"--{role} needs a model of sequences: add --model MODEL.")
         return own.fit(table, console)
     own.check_unused()
-    return load_matching(model, table, console, own.reading.na, allow_missing)
+    na = own.reading.na
+    return load_matching(model, table, console, na, allow_missing, keys=keys)
 
 
 def tell_written(console: Console, output: Path, what: str = "") -> None:

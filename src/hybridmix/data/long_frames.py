@@ -63,7 +63,9 @@ class Arrangement:
         return np.cumsum(self.lengths) - self.lengths
 
 
-def arrange(keys: Sequence[Hashable], times: np.ndarray | None) -> Arrangement:
+def arrange(
+    keys: Sequence[Hashable], times: np.ndarray | None, first_row: int = 0
+) -> Arrangement:
     """Bring rows together by sequence, and sort each sequence by time.
 
     Parameters
@@ -72,6 +74,8 @@ def arrange(keys: Sequence[Hashable], times: np.ndarray | None) -> Arrangement:
         What the sequence of each row is called.
     times : ndarray of shape (F,), or None
         When each row was; None if rows are in order. No time may be missing.
+    first_row : int, default=0
+        The number of the first row, in messages.
     """
     codes, names = _numbered(keys, "ids")
     ids = as_ids(names)
@@ -83,10 +87,11 @@ def arrange(keys: Sequence[Hashable], times: np.ndarray | None) -> Arrangement:
     same = (np.diff(codes[order]) == 0) & (np.diff(ranks[order]) == 0)
     for place in np.flatnonzero(same)[:1]:
         row, again = sorted(order[place : place + 2].tolist())
+        shown = row + first_row, again + first_row
         raise ValueError(
             f"Sequence {_shown(keys[row])} has two frames at the time {times[row]!s}, in "
-            f"rows {row} and {again}. Drop one of them, or name more columns that keep "
-            "sequences apart."
+            f"rows {shown[0]} and {shown[1]}. Drop one of them, or name more columns "
+            "that keep sequences apart."
         )
     return Arrangement(order, lengths, ids)
 

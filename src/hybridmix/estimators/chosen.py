@@ -67,7 +67,8 @@ def described_members(estimator: Any) -> list[dict[str, Any]]:
     "components" in all classes, and its "temperature".
     """
     committee = committee_of(estimator)
-    if committee is None:
+    if committee is None or not hasattr(estimator, "leaderboard_"):
+        # The only model of sequences whose options were given is a committee of one.
         return []
     voting = [row for row in estimator.leaderboard_ if row["share"] > 0.0]
     voting.sort(key=lambda row: row["share"], reverse=True)

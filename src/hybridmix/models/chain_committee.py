@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,6 +81,13 @@ class ChainCommittee:
         """Number of classes."""
         return self.members[0].n_classes
 
+    def voters(self) -> Iterator[tuple[Chains, float, Calibration]]:
+        """Yield the members with their shares and calibrations."""
+        numbers = (self.shares, self.temperatures, self.uniform_shares)
+        columns = zip(self.members, *(array.tolist() for array in numbers), strict=True)
+        for member, share, temperature, uniform_share in columns:
+            yield member, share, Calibration(temperature, uniform_share)
+
     def log_probabilities(
         self, log_joint_of: LogJointOf, lengths: IntArray
     ) -> FloatArray:
@@ -99,14 +106,7 @@ class ChainCommittee:
         """Return the same from the log joint densities (C, n) of all members."""
         scales = per_frame_scales(lengths, self.length_power)
         votes = []
-        for joint, share, temperature, uniform in zip(
-            log_joints,
-            self.shares,
-            self.temperatures,
-            self.uniform_shares,
-            strict=True,
-        ):
-            calibration = Calibration(float(temperature), float(uniform))
+        for joint, (_, share, calibration) in zip(log_joints, self.voters(), strict=True):
             own = calibration.log_probabilities(joint * scales)
             votes.append(own + np.log(share))
         return np.logaddexp.reduce(votes, axis=0)

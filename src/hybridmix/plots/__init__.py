@@ -15,6 +15,7 @@ from hybridmix.plots.predictions import (
 )
 from hybridmix.plots.regions import DecisionRegionsDisplay
 from hybridmix.plots.reliability import ReliabilityDisplay
+from hybridmix.plots.states import StateDisplay, TransitionDisplay
 from hybridmix.plots.tradeoff import TradeoffPathDisplay
 from hybridmix.plots.training import TrainingDisplay
 
@@ -30,8 +31,10 @@ __all__ = [
     "PredictionIntervalsDisplay",
     "QuantileCalibrationDisplay",
     "ReliabilityDisplay",
+    "StateDisplay",
     "TradeoffPathDisplay",
     "TrainingDisplay",
+    "TransitionDisplay",
     "TreeEdgesDisplay",
     "Variable",
 ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 
 def import_pyplot() -> Any:
     """Import matplotlib's pyplot, or say how to install it."""
@@ -22,3 +24,25 @@ def new_axes(ax: Any = None) -> Any:
         return ax
     _, ax = import_pyplot().subplots(layout="constrained")
     return ax
+
+
+def class_axes(axes: Any, n_classes: int, width: float, height: float) -> np.ndarray:
+    """Return given axes, or those of a new figure; at least one for each class.
+
+    Parameters
+    ----------
+    axes : sequence of matplotlib axes or None
+        What was given.
+    n_classes : int
+        Number of classes.
+    width, height : float
+        Of a new panel, in inches.
+    """
+    if axes is None:
+        _, axes = import_pyplot().subplots(
+            1, n_classes, figsize=(width * n_classes, height), layout="constrained"
+        )
+    panels = np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
+    if len(panels) < n_classes:
+        raise ValueError(f"There are {n_classes} classes to draw; pass as many axes.")
+    return panels

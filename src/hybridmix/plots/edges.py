@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hybridmix._typing import FloatArray
 from hybridmix.data import Schema
-from hybridmix.plots.axes import import_pyplot
+from hybridmix.plots.axes import class_axes
 from hybridmix.plots.drawing import style_of
 
 # Edges of a lower probability are not drawn, and a certain one is this many points wide.
@@ -76,17 +76,7 @@ class TreeEdgesDisplay:
 
     def plot(self, *, axes: Any = None) -> Self:
         """Draw them; see `from_estimator`."""
-        n_classes = len(self.classes)
-        if axes is None:
-            _, axes = import_pyplot().subplots(
-                1,
-                n_classes,
-                figsize=(_WIDTH * n_classes, _HEIGHT + 0.6),
-                layout="constrained",
-            )
-        self.axes_ = np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
-        if len(self.axes_) < n_classes:
-            raise ValueError(f"There are {n_classes} classes to draw; pass as many axes.")
+        self.axes_ = class_axes(axes, len(self.classes), _WIDTH, _HEIGHT + 0.6)
         self.figure_ = self.axes_[0].figure
         for number, (ax, label) in enumerate(zip(self.axes_, self.classes, strict=False)):
             self._draw(ax, self.probabilities[number], style_of(number).color)

@@ -98,7 +98,7 @@ def line_chart(
         parts.append(_diagonal(plane))
     for place, one in enumerate(series):
         parts.append(_drawn(plane, one, place, steps, lines, markers))
-    picture = _svg("".join(parts), description)
+    picture = svg("".join(parts), description)
     return picture + (_legend([s.name for s in series]) if len(series) > 1 else "")
 
 
@@ -145,7 +145,7 @@ def interval_chart(
         radius = (2.0, 3.5)[place]
         parts.append(_marks(one, plane.points(one.x, one.y), f"s{place}", radius))
         names.append(f"{one.name} ({len(kept)})")
-    return _svg("".join(parts), description) + _legend(names, marks=True)
+    return svg("".join(parts), description) + _legend(names, marks=True)
 
 
 def histogram(
@@ -155,6 +155,7 @@ def histogram(
     x_label: str,
     threshold: float | None = None,
     threshold_name: str = "threshold",
+    unit: str = "row",
 ) -> str:
     """Draw how often values occur, and a threshold if there is one."""
     counts, edges = binned(values)
@@ -162,7 +163,7 @@ def histogram(
     plane = Plane(
         limits_of(ends, margin=0.02), (0.0, max(float(counts.max()), 1.0) * 1.05)
     )
-    parts = [plane.axes(x_label, "rows")]
+    parts = [plane.axes(x_label, f"{unit}s")]
     bottom = place_text(plane.y(0.0))
     for count, left, right in zip(counts, edges[:-1], edges[1:], strict=True):
         if count == 0:
@@ -170,7 +171,7 @@ def histogram(
         x, top = plane.x([left, right]), place_text(plane.y(count))
         parts.append(
             f'<path class="bin" d="M{place_text(x[0])} {bottom}V{top}H{place_text(x[1])}'
-            f'V{bottom}z"><title>{number(left)} to {number(right)}: {count} rows'
+            f'V{bottom}z"><title>{number(left)} to {number(right)}: {count} {unit}s'
             "</title></path>"
         )
     if threshold is not None:
@@ -183,7 +184,7 @@ def histogram(
             f'<text x="{across}" dx="{4 if is_left else -4}" y="{TOP - 4}" '
             f'class="{side}">{escape(threshold_name)}</text>'
         )
-    return _svg("".join(parts), description)
+    return svg("".join(parts), description)
 
 
 def heat_map(
@@ -239,7 +240,7 @@ def heat_map(
         f'<text x="{(left + WIDTH) / 2}" y="{bottom + 13}" class="middle label">'
         f"{escape(x_label)}</text>"
     )
-    return _svg("".join(parts), description, height=bottom + 18) + _shade_legend()
+    return svg("".join(parts), description, height=bottom + 18) + _shade_legend()
 
 
 def bar(share: float) -> str:
@@ -357,7 +358,8 @@ def _marks(series: Series, points: list[str], kind: str, radius: float = 3.0) ->
     return "".join(parts)
 
 
-def _svg(content: str, description: str, height: float = HEIGHT) -> str:
+def svg(content: str, description: str, height: float = HEIGHT) -> str:
+    """Put what is drawn into a picture that screen readers describe."""
     return (
         f'<svg class="chart" viewBox="0 0 {WIDTH} {place_text(height)}" role="img" '
         f'aria-label="{escape(description)}">{content}</svg>'

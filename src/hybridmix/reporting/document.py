@@ -80,8 +80,9 @@ def report(
     ----------
     model : estimator
         A fitted model of hybridmix, or a search among them.
-    X : array-like or data frame of shape (n, d)
-        Rows to judge the model by: new ones, or those of training.
+    X : array-like or data frame of shape (n, d), or sequences
+        Rows to judge the model by: new ones, or those of training. For a model of
+        sequences, sequences in any form that it takes without ``lengths``.
     y : array-like of shape (n,) or (n, t), default=None
         Labels or targets, for classifiers and regressors; they may be missing. Without
         them there are no scores. Each of several targets has a section of its own.
@@ -93,7 +94,8 @@ def report(
         Whether to compare with other models, trained by the same folds: logistic
         regression, boosted trees and the most frequent class for classifiers; ridge
         regression, boosted trees, a random forest and the mean for regressors;
-        independent columns for densities.
+        independent columns for densities. For sequences: models that do not know the
+        order of the frames.
     random_state : int, default=0
         Seed for the folds and everything else that is drawn.
 
@@ -117,12 +119,13 @@ def report(
     from threadpoolctl import threadpool_limits
 
     from hybridmix._checks import check_number
-    from hybridmix.reporting.subject import Subject
+    from hybridmix._text import with_article
+    from hybridmix.reporting.sequence_subject import subject_of
 
     check_number("cv", cv, 2, whole=True)
     check_number("random_state", random_state, 0, np.iinfo(np.int32).max, whole=True)
-    subject = Subject.of(model, X, y, cv, baselines, random_state)
-    title = title or f"Report on a {type(subject.model).__name__}"
+    subject = subject_of(model, X, y, cv, baselines, random_state)
+    title = title or f"Report on {with_article(type(subject.model).__name__)}"
     # For this few rows, threads of the boosted trees mostly wait for each other.
     with threadpool_limits(limits=1, user_api="openmp"):
         sections = _sections(subject)

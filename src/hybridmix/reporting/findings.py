@@ -103,16 +103,17 @@ def found_out(subject: Subject) -> Findings:
 def _as_fitted(subject: Subject) -> tuple[Trial | None, str]:
     """Return the trial of the model as it was given, or why there is none."""
     rows, origin = subject.unseen, subject.provenance.origin
+    units = f"{subject.task.unit}s"
     n_scored = int(np.sum(subject.task.groups(subject)[rows] >= 0))
     if origin == Origin.SEEN:
         return None, (
-            "The model itself would look too good on its own training rows, so it was "
-            "retrained on parts of them."
+            f"The model itself would look too good on its own training {units}, so it "
+            "was retrained on parts of them."
         )
     fewest = FEWEST_UNSEEN if origin == Origin.MIXED else FEWEST_ROWS
     if n_scored < fewest:
         return None, (
-            f"Only {n_scored:,} rows that can be scored are known not to have been in "
+            f"Only {n_scored:,} {units} that can be scored are known not to have been in "
             f"training; {fewest} or more would be needed to score the model as it is."
         )
     return as_given(subject.task, subject, rows), ""

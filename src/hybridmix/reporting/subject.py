@@ -191,7 +191,8 @@ class Subject:
     def provenance(self) -> Provenance:
         """Whether the model was trained on these rows."""
         overlap = Overlap(self.n_rows) if self._found is None else Overlap.of(self._found)
-        return Provenance(getattr(self.model, "fingerprint_", None), overlap)
+        fingerprint = getattr(self.model, "fingerprint_", None)
+        return Provenance(fingerprint, overlap, f"{self.task.unit}s")
 
     @cached_property
     def unseen(self) -> IntArray:

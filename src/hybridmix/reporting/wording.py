@@ -20,19 +20,21 @@ SINGLE = "in brackets the 95 % interval"
 
 def short_name(findings: Findings, trial: Trial) -> str:
     """Say in a few words which model was scored on which rows."""
+    units = f"{findings.subject.task.unit}s"
     if trial.is_retrained:
-        return "retrained, held-out rows"
+        return f"retrained, held-out {units}"
     if findings.subject.provenance.origin == Origin.UNKNOWN:
-        return "as fitted, rows perhaps seen"
-    return "as fitted, unseen rows"
+        return f"as fitted, {units} perhaps seen"
+    return f"as fitted, unseen {units}"
 
 
 def full_name(findings: Findings, trial: Trial) -> str:
     """Say which model was scored on which rows."""
-    n_rows = count(len(trial.rows), *findings.subject.task.row)
+    task = findings.subject.task
+    n_rows = count(len(trial.rows), *task.row)
     if trial.is_retrained:
         return (
-            f"The model retrained on about {count(trial.n_trained, 'row')}, by "
+            f"The model retrained on about {count(trial.n_trained, task.unit)}, by "
             f"cross-validation ({count(trial.n_folds, 'fold')}, {n_rows} held out)"
         )
     if findings.subject.provenance.origin == Origin.UNKNOWN:
@@ -62,12 +64,12 @@ def score_number(metric: Metric) -> Callable[[float], str]:
 
 def scored_rows(findings: Findings) -> str:
     """Name the rows of the more telling trial in the middle of a sentence."""
-    n_rows = f"{len(findings.trial.rows):,}"
+    n_rows, units = f"{len(findings.trial.rows):,}", f"{findings.subject.task.unit}s"
     if findings.trial.is_retrained:
-        return f"{n_rows} held-out rows, as predicted by the models of the folds"
+        return f"{n_rows} held-out {units}, as predicted by the models of the folds"
     if findings.subject.provenance.origin == Origin.UNKNOWN:
-        return f"{n_rows} rows that the model as fitted may have seen in training"
-    return f"{n_rows} rows that the model as fitted has not seen"
+        return f"{n_rows} {units} that the model as fitted may have seen in training"
+    return f"{n_rows} {units} that the model as fitted has not seen"
 
 
 def hides(model: Any) -> str:

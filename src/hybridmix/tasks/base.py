@@ -125,6 +125,8 @@ class Task(ABC):
     ----------
     target : {"classes", "numbers", "none"}
         What the rows are labelled by.
+    unit : str
+        What is predicted: a row, or a sequence of rows.
     row : tuple of str
         What a row that can be scored is called, and several of them.
     others : str
@@ -136,6 +138,7 @@ class Task(ABC):
     """
 
     target: ClassVar[str]
+    unit: ClassVar[str] = "row"
     row: ClassVar[tuple[str, str]]
     others: ClassVar[str]
     metrics: ClassVar[tuple[Metric, ...]]

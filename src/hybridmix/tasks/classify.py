@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_consistent_length
@@ -31,7 +31,7 @@ class Classify(Task):
         "their default options, except for smaller leaves where labels are few, and "
         "learn from labelled rows only."
     )
-    metrics = (
+    metrics: ClassVar[tuple[Metric, ...]] = (
         Metric("accuracy", "Share of rows whose most probable class is right."),
         Metric(
             "balanced accuracy", "The accuracy within each class, averaged over classes."
@@ -78,8 +78,8 @@ class Classify(Task):
         n_labelled = int(np.sum(cases.truth != UNLABELLED))
         if n_labelled < FEWEST_ROWS:
             return (
-                f"Scores need {FEWEST_ROWS} labelled rows or more; there are "
-                f"{n_labelled} labelled rows."
+                f"Scores need {FEWEST_ROWS} {self.row[1]} or more; there are "
+                f"{n_labelled} {self.row[1]}."
             )
         return None
 
@@ -89,11 +89,14 @@ class Classify(Task):
         known = cases.truth[cases.truth != UNLABELLED]
         counts = np.bincount(known, minlength=len(model.classes_))
         if np.sum(counts > 1) < 2:
-            return "Cross-validation needs two classes of two rows or more."
+            return f"Cross-validation needs two classes of two {self.unit}s or more."
         # Networks have neither of these two options.
         prior = getattr(model, "class_prior", "empirical")
         if not isinstance(prior, str) and counts.min() == 0:
-            return "The model has fixed class probabilities, but a class has no row here."
+            return (
+                "The model has fixed class probabilities, but a class has no "
+                f"{self.unit} here."
+            )
         largest = int(counts.max())
         kept = largest - -(-largest // min(cases.n_folds, largest))
         calibrates = model.calibrate is True or hasattr(model, "leaderboard_")
@@ -103,9 +106,9 @@ class Classify(Task):
             or (getattr(model, "validation_fraction", None) or 1.0) * kept < 1.0
         ):
             return (
-                "The classes have too few labelled rows to hold out a fold and also, "
-                "within the other folds, the rows that the options calibrate and "
-                "validation_fraction ask for."
+                f"The classes have too few {self.row[1]} to hold out a fold and also, "
+                f"within the other folds, the {self.unit}s that the options calibrate "
+                "and validation_fraction ask for."
             )
         return None
 

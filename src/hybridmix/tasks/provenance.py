@@ -6,8 +6,17 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from hybridmix._typing import IntArray
-from hybridmix.data.fingerprint import Fingerprint, Origin, Overlap
+from hybridmix.data.fingerprint import (
+    SEEN,
+    UNJUDGED,
+    UNSEEN,
+    Fingerprint,
+    Origin,
+    Overlap,
+)
 
 
 @dataclass(frozen=True)
@@ -20,10 +29,13 @@ class Provenance:
         Of the training rows; None for a model that has none.
     overlap : Overlap
         How many rows of the table were among them.
+    units : str, default="rows"
+        What is counted: rows, or sequences of them.
     """
 
     fingerprint: Fingerprint | None
     overlap: Overlap
+    units: str = "rows"
 
     @property
     def origin(self) -> Origin:
@@ -40,22 +52,23 @@ class Provenance:
     @property
     def sentence(self) -> str:
         """What is known about the rows."""
-        n_rows, n_seen = self.overlap.n_rows, self.overlap.n_seen
+        n_seen = self.overlap.n_seen
+        these = f"these {self.overlap.n_rows:,} {self.units}"
         if self.origin == Origin.UNKNOWN:
             return self._why_unknown()
         if self.origin == Origin.SEEN:
-            return f"The model was trained on these {n_rows:,} rows{self._hedge}."
+            return f"The model was trained on {these}{self._hedge}."
         if self.origin == Origin.MIXED:
             share = n_seen / self.overlap.n_judged
             how = f"{n_seen:,}" if self.is_exact else f"About {share:.0%}"
-            part = f"{how} of these {n_rows:,} rows"
-            return f"{part} were in the training table{self._hedge}."
+            return f"{how} of {these} were in the training table{self._hedge}."
         if n_seen:
             return (
-                f"The model was not trained on these {n_rows:,} rows. Some of them have "
-                "the same values as training rows, but no more than chance explains."
+                f"The model was not trained on {these}. Some of them have the same "
+                f"values as training {self.units}, but no more than chance explains."
             )
-        return f"None of these {n_rows:,} rows equals a training row{self._hedge}."
+        one = self.units.removesuffix("s")
+        return f"None of {these} equals a training {one}{self._hedge}."
 
     @property
     def _hedge(self) -> str:
@@ -64,7 +77,7 @@ class Provenance:
         return "" if self.is_exact else f", judging by a sample of {n_judged:,}"
 
     def _why_unknown(self) -> str:
-        unknown = "It is not known whether the model was trained on these rows"
+        unknown = f"It is not known whether the model was trained on these {self.units}"
         if self.fingerprint is None:
             return (
                 f"{unknown}: it has no fingerprint of its training rows. Models from "
@@ -105,3 +118,33 @@ def looked_up(model: Any, X: Any) -> IntArray | None:
         # Callers that predict these rows have been warned about unknown categories.
         warnings.simplefilter("ignore", UserWarning)
         return fingerprint.look_up(model._encode(X))
+
+
+def looked_up_sequences(model: Any, X: Any) -> IntArray | None:
+    """Look for sequences among the training sequences of a fitted model.
+
+    A sequence was in training if all of its frames were, as far as these can be judged:
+    the fingerprint is one of frames.
+
+    Parameters
+    ----------
+    model : FittedChainsEstimator
+        A fitted model.
+    X : Sequences
+        The sequences.
+
+    Returns
+    -------
+    found : ndarray of shape (n,) or None
+        As that of `looked_up`.
+    """
+    fingerprint = getattr(model, "fingerprint_", None)
+    if fingerprint is None:
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        read = model._encode(X, None)
+    found, starts = fingerprint.look_up(read.table), read.rows.starts
+    is_new = np.logical_or.reduceat(found == UNSEEN, starts)
+    is_known = np.logical_or.reduceat(found == SEEN, starts)
+    return np.where(is_new, UNSEEN, np.where(is_known, SEEN, UNJUDGED))

@@ -13,11 +13,13 @@ COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {
         "hybridmix fit train.parquet -t class -o model.hmx --tune --drop name,id",
         "hybridmix fit houses.csv -t price -o model.hmx --task regress",
         "hybridmix fit train.csv -o density.hmx --components 1,2,4,8",
+        "hybridmix fit frames.csv -t label --sequence id --time t -o model.hmx",
     ),
     predict: (
         "hybridmix predict model.hmx test.csv -o predicted.csv",
         "hybridmix predict regressor.hmx test.csv --coverage 0.8 -o predicted.csv",
         "hybridmix predict model.hmx test.csv --keep id --density | head",
+        "hybridmix predict sequences.hmx frames.csv --per-frame -o states.csv",
     ),
     evaluate: (
         "hybridmix evaluate model.hmx test.csv",

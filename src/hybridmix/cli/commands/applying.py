@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated
 
-import numpy as np
 import typer
 
 import hybridmix
-from hybridmix.cli import fitting, results, views
+from hybridmix._typing import FloatArray
+from hybridmix.cli import choices, fitting, results, sequence_results, views
 from hybridmix.cli import options as opt
-from hybridmix.cli.cells import Column, TypedColumn
-from hybridmix.cli.console import talking
-from hybridmix.cli.models import Model, columns_of, filled
-from hybridmix.cli.tables import CHUNK_ROWS, InputError
-from hybridmix.cli.targets import check_distribution
+from hybridmix.cli.console import Console, talking
+from hybridmix.cli.models import Matching, Model, filled
+from hybridmix.cli.sequences import Keys
+from hybridmix.cli.tables import CHUNK_ROWS, Chunk, InputError
 from hybridmix.cli.values import split
 from hybridmix.cli.workflow import (
     OwnFit,
@@ -37,6 +37,16 @@ def predict(
         typer.Option("--density", help="Add log_density, typicality and outlier."),
     ] = False,
     coverage: opt.Coverage = None,
+    per_frame: Annotated[
+        bool,
+        typer.Option(
+            "--per-frame",
+            help="For models of sequences: write the rows of the table with the state "
+            "of each, instead of a row for each sequence.",
+        ),
+    ] = False,
+    sequence: opt.SequenceNames = None,
+    time: opt.TimeName = None,
     na: opt.MissingMarks = None,
     allow_missing: opt.AllowMissing = False,
     chunk_rows: opt.ChunkRows = CHUNK_ROWS,
@@ -45,17 +55,26 @@ def predict(
 ) -> None:
     """Add the predicted label and the probabilities of the classes to a table.
 
-    Of a regressor: the predicted mean and the ends of its interval.
+    Of a regressor: the predicted mean and the ends of its interval. Of a model of
+    sequences: a table with a row for each sequence.
     """
+    keys = Keys(split(sequence), time)
     with talking(quiet) as console:
         check_output(output, model, table, escape_formulas=escape_formulas)
-        matching = load_matching(model, table, console, na, allow_missing)
+        matching = load_matching(model, table, console, na, allow_missing, keys=keys)
         names = results.kept_columns(matching.table, keep)
+        if matching.model.is_sequential:
+            blocks = sequence_results.predicted(
+                matching, keep, names, per_frame, density, coverage, chunk_rows, console
+            )
+        else:
+            choices.refuse({"--per-frame": per_frame}, "is for models of sequences.")
+            blocks = results.predicted(
+                matching, names, density, coverage, chunk_rows, console
+            )
         with results.writing_like(matching, output, escape_formulas) as write:
-            for chunk in console.track(matching.table.chunks(chunk_rows), "predicting"):
-                frame = matching.frame(chunk)
-                new = results.predictions(matching.model, frame, density, coverage)
-                write(results.joined({n: chunk.columns[n] for n in names}, new))
+            for block in blocks:
+                write(block)
         tell_written(console, output)
 
 
@@ -69,6 +88,8 @@ def impute(
     categorical: opt.Categorical = None,
     real: opt.Real = None,
     drop: opt.Drop = None,
+    sequence: opt.SequenceNames = None,
+    time: opt.TimeName = None,
     na: opt.MissingMarks = None,
     allow_missing: opt.AllowMissing = False,
     components: opt.Components = None,
@@ -83,25 +104,26 @@ def impute(
     own = OwnFit(
         hybridmix.MixtureImputer,
         fitting.Reading(split(real), split(categorical), split(drop), split(na)),
-        fitting.Options(
-            fitting.parse_components(components),
+        choices.Options(
+            choices.parse_components(components),
             covariance,
             seed=seed,
-            effort=fitting.parse_effort(effort),
+            effort=choices.parse_effort(effort),
         ),
     )
+    keys = Keys(split(sequence), time)
     inputs = [table] if model is None else [table, model]
     with talking(quiet) as console:
         check_output(output, *inputs, escape_formulas=escape_formulas)
-        matching = given_or_fitted(model, table, own, allow_missing, console)
-        estimator = matching.model.estimator
+        matching = given_or_fitted(model, table, own, allow_missing, console, keys)
+        if matching.model.is_sequential:
+            choices.refuse({"--draw": draw}, "is not for models of sequences.")
+            completions = sequence_results.completions(matching, chunk_rows, console)
+        else:
+            completions = results.completions(matching, chunk_rows, draw, seed, console)
         n_filled = 0
         with results.writing_like(matching, output, escape_formulas) as write:
-            chunks = console.track(matching.table.chunks(chunk_rows), "filling")
-            for number, chunk in enumerate(chunks):
-                state = np.random.RandomState([seed, number])
-                frame = matching.frame(chunk)
-                completed = estimator.impute(frame, draw, random_state=state)
+            for chunk, completed in completions:
                 columns, n_new = filled(matching, chunk, completed)
                 n_filled += n_new
                 write(columns)
@@ -118,6 +140,8 @@ def outliers(
     categorical: opt.Categorical = None,
     real: opt.Real = None,
     drop: opt.Drop = None,
+    sequence: opt.SequenceNames = None,
+    time: opt.TimeName = None,
     na: opt.MissingMarks = None,
     allow_missing: opt.AllowMissing = False,
     components: opt.Components = None,
@@ -129,7 +153,7 @@ def outliers(
     escape_formulas: opt.EscapeFormulas = False,
     quiet: opt.Quiet = False,
 ) -> None:
-    """Show the most unusual rows of a table, and flag outliers."""
+    """Show the most unusual rows of a table, or sequences, and flag outliers."""
     if threshold is not None and share is not None:
         raise InputError("Give either --threshold or --share, not both.")
     if as_json and output == STDOUT:
@@ -137,56 +161,57 @@ def outliers(
     own = OwnFit(
         hybridmix.MixtureOutlierDetector,
         fitting.Reading(split(real), split(categorical), split(drop), split(na)),
-        fitting.Options(
-            fitting.parse_components(components),
+        choices.Options(
+            choices.parse_components(components),
             covariance,
             seed=seed,
-            effort=fitting.parse_effort(effort),
+            effort=choices.parse_effort(effort),
         ),
     )
+    keys = Keys(split(sequence), time)
     inputs = [table] if model is None else [table, model]
     with talking(quiet, as_json) as console:
         if output is not None:
             check_output(output, *inputs, escape_formulas=escape_formulas)
-        matching = given_or_fitted(model, table, own, allow_missing, console)
+        matching = given_or_fitted(model, table, own, allow_missing, console, keys)
         rows = results.Worst(worst)
-        scores = results.typicalities(matching, chunk_rows, rows, console)
+        chunks, scores = _typicalities(matching, chunk_rows, rows, console)
         level = results.level_of(matching.model.estimator, scores, threshold, share)
         if output is not None:
             with results.writing_like(matching, output, escape_formulas) as write:
-                results.write_flags(matching, chunk_rows, scores, level, write)
+                results.write_flags(chunks, scores, level, write)
             tell_written(console, output)
         if output != STDOUT:
-            console.result(*views.outliers(rows.rows, scores, level))
+            unit = matching.model.unit
+            console.result(*views.outliers(rows.rows, scores, level, unit))
+
+
+def _typicalities(
+    matching: Matching, chunk_rows: int, worst: results.Worst, console: Console
+) -> tuple[Iterable[Chunk], FloatArray]:
+    """Return rows or sequences and how typical they are; take note of the worst."""
+    if matching.model.is_sequential:
+        return sequence_results.typicalities(matching, worst, console)
+    scores = results.typicalities(matching, chunk_rows, worst, console)
+    return matching.table.chunks(chunk_rows), scores
 
 
 def sample(
     model: opt.ModelPath,
     output: opt.TableOutput = STDOUT,
     rows: Annotated[
-        int, typer.Option("--rows", "-n", min=1, help="How many rows to draw.")
+        int,
+        typer.Option("--rows", "-n", min=1, help="How many rows or sequences to draw."),
     ] = 1000,
     seed: opt.Seed = 0,
     escape_formulas: opt.EscapeFormulas = False,
     quiet: opt.Quiet = False,
 ) -> None:
-    """Draw rows from a model, with labels or targets if it predicts any."""
+    """Draw rows or sequences from a model, with labels or targets if it predicts any."""
     with talking(quiet) as console:
         check_output(output, model, escape_formulas=escape_formulas)
         source = Model.load(model)
-        if source.is_regressor:
-            check_distribution(source.estimator)
-        drawn, groups = source.estimator.sample(rows, random_state=seed)
-        columns: dict[str, Column] = {
-            name: TypedColumn.of(values)
-            for name, values in zip(source.column_names, columns_of(drawn), strict=True)
-        }
-        if source.predicts:
-            targets = np.reshape(groups, (rows, -1)).T
-            for name, values in zip(source.target_labels, targets, strict=True):
-                while name in columns:
-                    name += "_"
-                columns[name] = TypedColumn.of(values.tolist())
+        drawn = sequence_results.drawn if source.is_sequential else results.drawn
         with writing(output, escape_formulas=escape_formulas) as write:
-            write(columns)
-        tell_written(console, output, f"{rows} rows drawn, ")
+            write(drawn(source, rows, seed))
+        tell_written(console, output, f"{rows} {source.unit}s drawn, ")

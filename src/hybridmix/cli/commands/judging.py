@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 import hybridmix
 from hybridmix.cli import options as opt
 from hybridmix.cli import tallies, views
-from hybridmix.cli.console import talking
+from hybridmix.cli.console import Console, talking
 from hybridmix.cli.interrupts import stop_if_interrupted
-from hybridmix.cli.models import Model
+from hybridmix.cli.models import Matching, Model
+from hybridmix.cli.sequence_results import read_file_sequences
+from hybridmix.cli.sequences import Keys
 from hybridmix.cli.tables import CHUNK_ROWS
 from hybridmix.cli.targets import read_all
+from hybridmix.cli.values import split
 from hybridmix.cli.workflow import load_matching, tell_written
 from hybridmix.cli.writing import check_output
 from hybridmix.io import read_versions
@@ -24,6 +28,8 @@ def evaluate(
     model: opt.ModelPath,
     table: opt.TablePath,
     target: opt.TestTarget = None,
+    sequence: opt.SequenceNames = None,
+    time: opt.TimeName = None,
     na: opt.MissingMarks = None,
     allow_missing: opt.AllowMissing = False,
     chunk_rows: opt.ChunkRows = CHUNK_ROWS,
@@ -35,8 +41,9 @@ def evaluate(
     Of a regressor: RMSE, MAE, R², coverage and score of the 90 % intervals, for each
     of its targets (--target A,B). It warns if the model was trained on these rows.
     """
+    keys = Keys(split(sequence), time)
     with talking(quiet, as_json) as console:
-        matching = load_matching(model, table, console, na, allow_missing, target)
+        matching = load_matching(model, table, console, na, allow_missing, target, keys)
         values = tallies.evaluated(matching, target, chunk_rows, console)
         if values["warning"] is not None:
             console.warn(values["warning"])
@@ -57,6 +64,8 @@ def report(
     table: opt.TablePath,
     output: opt.PageOutput,
     target: opt.TestTarget = None,
+    sequence: opt.SequenceNames = None,
+    time: opt.TimeName = None,
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     folds: Annotated[
         int, typer.Option(min=2, help="Number of cross-validation folds.")
@@ -74,11 +83,11 @@ def report(
     Rows that the model has not seen are scored by the model as it is. For its own
     training rows, it is retrained by cross-validation.
     """
+    keys = Keys(split(sequence), time)
     with talking(quiet) as console:
         check_output(output, model, table, is_table=False)
-        matching = load_matching(model, table, console, na, allow_missing, target)
-        chunks = console.track(matching.table.chunks(CHUNK_ROWS), "reading")
-        X, y = read_all(matching, chunks, target)
+        matching = load_matching(model, table, console, na, allow_missing, target, keys)
+        X, y = _read(matching, target, console)
         with console.progress(ends_at_interrupt=True):
             page = hybridmix.report(
                 matching.model.estimator,
@@ -93,6 +102,17 @@ def report(
         stop_if_interrupted()
         page.save(output)
         tell_written(console, output)
+
+
+def _read(
+    matching: Matching, target: str | None, console: Console
+) -> tuple[Any, np.ndarray | None]:
+    """Read rows or sequences, and their labels or targets if they have any."""
+    if matching.model.is_sequential:
+        read = read_file_sequences(matching, console, target)
+        return read.sequences, read.labels
+    chunks = console.track(matching.table.chunks(CHUNK_ROWS), "reading")
+    return read_all(matching, chunks, target)
 
 
 def demo(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import typer
 
-from hybridmix import MixtureDensity
-from hybridmix.cli import fitting, views
+from hybridmix.cli import choices, fitting, sequence_views, views
 from hybridmix.cli import options as opt
 from hybridmix.cli.columns import MAYBE_CODES
 from hybridmix.cli.console import Console, talking
@@ -17,9 +16,11 @@ from hybridmix.cli.fitting import Training
 from hybridmix.cli.interrupts import INTERRUPTED, was_interrupted
 from hybridmix.cli.labels import CLASSIFY, Target
 from hybridmix.cli.models import Model
+from hybridmix.cli.sequences import Keys
 from hybridmix.cli.tables import InputError, open_table
 from hybridmix.cli.values import split
 from hybridmix.cli.writing import check_output
+from hybridmix.data.sequences import Sequences
 from hybridmix.estimators.chosen import described_members
 
 # Names of classes that are listed.
@@ -31,6 +32,8 @@ def fit(
     output: opt.ModelOutput,
     target: opt.Target = None,
     task: opt.TaskName = None,
+    sequence: opt.SequenceNames = None,
+    time: opt.TimeName = None,
     unlabelled: opt.Unlabelled = None,
     weight: opt.Weight = None,
     categorical: opt.Categorical = None,
@@ -40,6 +43,8 @@ def fit(
     method: opt.MethodName = None,
     components: opt.Components = None,
     covariance: opt.CovarianceType = None,
+    states: opt.States = None,
+    topology: opt.Topology = None,
     effort: opt.Effort = None,
     objective: opt.ObjectiveName = None,
     tradeoff: opt.Tradeoff = None,
@@ -52,14 +57,16 @@ def fit(
 ) -> None:
     """Fit a model to a table: a classifier or regressor, or a density without --target.
 
-    A target that is a number of many different values is predicted as a number.
+    A target that is a number of many different values is predicted as a number. With
+    --sequence, rows are frames of sequences, and the model is one of sequences.
     """
     if task is not None and target is None:
         raise InputError(f"--task {task} needs a target: add --target NAME.")
+    keys = Keys(split(sequence), time)
     named = split(real), split(categorical), split(drop), split(na)
-    reading = fitting.Reading(*named, target, unlabelled, weight, task)
-    numbers = fitting.parse_components(components)
-    chosen = fitting.Options(
+    reading = fitting.Reading(*named, target, unlabelled, weight, task, keys)
+    numbers = choices.parse_components(components)
+    chosen = choices.Options(
         numbers,
         covariance,
         objective,
@@ -68,21 +75,22 @@ def fit(
         tune,
         seed,
         jobs,
-        fitting.parse_effort(effort),
-        method or fitting.MIXTURE,
+        choices.parse_effort(effort),
+        method or choices.MIXTURE,
+        states,
+        topology,
     )
+    choose = chosen.for_sequences if keys.sequence else chosen.for_rows
     with talking(quiet, as_json) as console:
         check_output(output, table, is_table=False)
         # Options that contradict each other are refused before a large table is read.
-        density = None if target else chosen.density(MixtureDensity)
-        if target:
-            chosen.for_target(task or CLASSIFY)
+        choose(target and (task or CLASSIFY))
         training = fitting.read_training(open_table(table), reading, console)
-        estimator = density or chosen.for_target(training.task)
+        estimator = choose(target and training.task)
         _show_columns(training, reading, console)
-        begin = time.perf_counter()
+        begin = perf_counter()
         model = training.model(fitting.fit(estimator, training, console), reading)
-        seconds = time.perf_counter() - begin
+        seconds = perf_counter() - begin
         path = _save(model, output, console)
         _sum_up(console, path, training, model, seconds)
         if path != output:
@@ -117,7 +125,7 @@ def _sum_up(
 ) -> None:
     """Say what was fitted, and what to do next."""
     estimator = model.estimator
-    n_rows = len(training.frame)
+    sizes = _sizes(training)
     columns = [
         {
             "name": kind.name,
@@ -130,8 +138,8 @@ def _sum_up(
     values = {
         "model": output,
         "class": type(estimator).__name__,
-        "rows": n_rows,
-        "components": estimator.n_components_,
+        **sizes,
+        **_structure(model),
         "converged": estimator.converged_,
         "interrupted": was_interrupted(),
         "seconds": round(seconds, 3),
@@ -139,11 +147,12 @@ def _sum_up(
     }
     values["leaderboard"] = list(getattr(estimator, "leaderboard_", []))
     values["members"] = described_members(estimator)
+    units = next(iter(sizes))
     for part in views.search_of(values):
         (console.note if isinstance(part, str) else console.note_table)(part)
     if training.target is None:
         console.note("No --target: fitted a density, which has no classes.")
-        hint = f"Next: hybridmix outliers TABLE --model {output}"
+        hint = f"Next: hybridmix {_next_step(model, output)}"
     else:
         values |= {"task": training.task, **_sum_up_target(training.target, estimator)}
         for line in _target_lines(values):
@@ -151,15 +160,36 @@ def _sum_up(
         if len(set(training.target.known.tolist())) == 1:
             console.warn("All labels are the same: there is nothing to tell apart.")
         hint = (
-            "How good is it? Evaluate it on rows it has not seen: hybridmix evaluate "
+            f"How good is it? Evaluate it on {units} it has not seen: hybridmix evaluate "
             f"{output} TABLE, or hybridmix report {output} TABLE -o report.html"
         )
-    console.note(
-        f"{values['class']} fitted to {n_rows} rows in {seconds:.1f} s: {output}"
-    )
+    fitted = f"{values['class']} fitted to {values[units]} {units}"
+    console.note(f"{fitted} in {seconds:.1f} s: {output}")
     console.note(hint)
     if console.as_json:
         console.result(values)
+
+
+def _sizes(training: Training) -> dict[str, int]:
+    """Return how many rows there are, or sequences and frames of them."""
+    if isinstance(training.frame, Sequences):
+        n_frames = int(training.frame.lengths.sum())
+        return {"sequences": len(training.frame), "frames": n_frames}
+    return {"rows": len(training.frame)}
+
+
+def _structure(model: Model) -> dict[str, Any]:
+    """Return how large a model is."""
+    if model.is_sequential:
+        return sequence_views.structure_of(model.estimator)
+    return {"components": model.estimator.n_components_}
+
+
+def _next_step(model: Model, output: Path) -> str:
+    """Return a command that makes use of a density."""
+    if model.is_sequential:
+        return f"predict {output} TABLE --per-frame"
+    return f"outliers TABLE --model {output}"
 
 
 def _sum_up_target(target: Target, estimator: Any) -> dict[str, Any]:
@@ -179,7 +209,8 @@ def _target_lines(values: dict[str, Any]) -> list[str]:
     """Say what a model was fitted to predict."""
     if values["task"] == CLASSIFY:
         classes = views.shortened(values["classes"].tolist(), _SHOWN_CLASSES)
-        rows = f"{values['labelled']} of {values['rows']} rows have a label"
+        units = "sequences" if "sequences" in values else "rows"
+        rows = f"{values['labelled']} of {values[units]} {units} have a label"
         return [f"{rows}; classes: {classes}"]
     return [
         f"{values['with_target']} of {values['rows']} rows have a target: mean "

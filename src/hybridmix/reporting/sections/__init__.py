@@ -17,8 +17,15 @@ from hybridmix.reporting.sections.missing import missing_section
 from hybridmix.reporting.sections.predictions import predictions_section
 from hybridmix.reporting.sections.quality import quality_section
 from hybridmix.reporting.sections.reproduce import reproduce_section
+from hybridmix.reporting.sections.sequence_summary import (
+    sequence_data,
+    sequence_summary,
+    sequence_training,
+)
+from hybridmix.reporting.sections.states import decoded_section, states_section
 from hybridmix.reporting.sections.summary import summary_section
 from hybridmix.reporting.sections.training import training_section
+from hybridmix.reporting.sequence_subject import SequenceSubject
 
 
 class Section(NamedTuple):
@@ -80,8 +87,22 @@ SECTIONS = (
 )
 
 
+OF_SEQUENCES = (
+    Section("summary", "Summary", sequence_summary),
+    Section("data", "The sequences", sequence_data),
+    Section("quality", "How good the model is", quality_section, True),
+    Section("errors", "Errors and probabilities", errors_section, True, CLASSES),
+    Section("states", "States over time", states_section),
+    Section("decoded", "Decoded sequences", decoded_section),
+    Section("training", "Training", sequence_training),
+    Section("reproduce", "How to read and reproduce this", reproduce_section),
+)
+
+
 def sections_of(findings: Findings) -> list[Section]:
     """Return the sections of a report; each of several targets has one."""
+    if isinstance(findings.subject, SequenceSubject):
+        return list(OF_SEQUENCES)
     sections = list(SECTIONS)
     if len(findings.parts) == 1:
         return sections

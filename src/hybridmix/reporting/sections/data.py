@@ -40,7 +40,7 @@ _MAX_SPARK_CATEGORIES = 20
 def data_section(findings: Findings) -> str:
     """Describe columns, holes and classes."""
     subject = findings.subject
-    parts = [_column_table(subject)]
+    parts = [column_table(subject)]
     if subject.observed.all():
         parts.append(paragraph("No cell is missing."))
     else:
@@ -48,7 +48,7 @@ def data_section(findings: Findings) -> str:
         parts.append(figures([_missing_map(subject), _missing_together(subject)]))
     if subject.has_classes:
         parts.append(heading("Classes"))
-        parts.append(_class_balance(subject))
+        parts.append(class_balance(subject))
     if subject.has_numbers:
         if subject.n_targets == 1:
             parts += [heading("The target"), target_part(subject)]
@@ -62,7 +62,8 @@ def data_section(findings: Findings) -> str:
 # Columns ------------------------------------------------------------------------------
 
 
-def _column_table(subject: Subject) -> str:
+def column_table(subject: Subject) -> str:
+    """List the columns, with what they hold."""
     n_columns, schema = len(subject.names), subject.schema
     header = ["column", "type", "missing"]
     header += ["mean", "sd", "min", "max"] if schema.real else []
@@ -199,7 +200,9 @@ def _missing_together(subject: Subject) -> str:
 # Targets ------------------------------------------------------------------------------
 
 
-def _class_balance(subject: Subject) -> str:
+def class_balance(subject: Subject) -> str:
+    """Count the rows or sequences of each class."""
+    unit = subject.task.unit
     if subject.y is None:
         return note("No labels were given.")
     names, counts = list(subject.class_names), subject.class_counts.tolist()
@@ -213,7 +216,10 @@ def _class_balance(subject: Subject) -> str:
         for name, n in zip(names, counts, strict=True)
     ]
     return table(
-        "Rows of each class", ("class", "rows", "share", ""), rows, text_columns=(0, 3)
+        f"{unit.capitalize()}s of each class",
+        ("class", f"{unit}s", "share", ""),
+        rows,
+        text_columns=(0, 3),
     )
 
 

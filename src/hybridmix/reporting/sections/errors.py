@@ -73,7 +73,7 @@ def _confusion_table(subject: Subject, trial: Trial) -> str:
         recall = percent(shares[k, k]) if totals[k] else NONE
         rows.append([name, *cells, f"{totals[k]:,}", recall])
     return table(
-        "Scored rows by class (lines) and predicted class (columns)"
+        f"Scored {subject.task.unit}s by class (lines) and predicted class (columns)"
         + ("; in brackets the share of the line" if has_room else ""),
         ("class", *(f"as {name}" for name in names), "all", "right"),
         rows,
@@ -100,10 +100,10 @@ def _frequent_errors(subject: Subject, trial: Trial) -> str:
         if wrong[k, other]
     ]
     if not rows:
-        return paragraph("No row was mistaken for another class.")
+        return paragraph(f"No {subject.task.unit} was mistaken for another class.")
     return table(
         "The most frequent errors",
-        ("class", "mistaken for", "rows", "share of the class"),
+        ("class", "mistaken for", f"{subject.task.unit}s", "share of the class"),
         rows,
         text_columns=(0, 1),
     )
@@ -154,6 +154,7 @@ def _curves(subject: Subject, trial: Trial) -> str:
                 trial.ours.outputs.max(axis=1),
                 description="Histogram of the probability of the most probable class",
                 x_label="probability of the most probable class",
+                unit=subject.task.unit,
             ),
             "How sure the model is of its predictions.",
         ),
@@ -184,7 +185,7 @@ def _reliability(subject: Subject, trial: Trial) -> str:
     picture = line_chart(
         [
             Series(
-                "rows in the bin",
+                f"{subject.task.unit}s in the bin",
                 report.confidence,
                 report.bin_accuracy,
                 weights=report.bin_counts,
@@ -203,5 +204,6 @@ def _reliability(subject: Subject, trial: Trial) -> str:
         picture,
         f"Reliability. Expected calibration error {fixed(report.calibration_error)}, "
         f"Brier score {fixed(report.brier_score)}. On the dotted line, probabilities are "
-        "as they should be. The larger a point, the more rows it stands for.",
+        f"as they should be. The larger a point, the more {subject.task.unit}s it stands "
+        "for.",
     )

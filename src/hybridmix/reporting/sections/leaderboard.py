@@ -30,9 +30,10 @@ def leaderboard_part(model: Any) -> str:
         )
         for row in shown
     ]
+    unit = task_of(model).unit
     caption = (
-        f"{count(len(tried), 'candidate')}, compared on held-out rows; the score is the "
-        f"mean {_WHAT[_compared(model)]} per row with its standard error, and "
+        f"{count(len(tried), 'candidate')}, compared on held-out {unit}s; the score is "
+        f"the mean {_what(model)} per {unit} with its standard error, and "
         f"higher is better. {_rule(model)}"
     )
     header = ("candidate", "score", "seconds", "part in the model")
@@ -45,6 +46,13 @@ _WHAT = {
     "numbers": "log predictive density of the target",
     "none": "log density",
 }
+
+
+def _what(model: Any) -> str:
+    """Say what the scores of candidates are means of."""
+    compared = _compared(model)
+    by_frame = compared == "none" and task_of(model).unit == "sequence"
+    return f"{_WHAT[compared]}{', divided by its frames,' * by_frame}"
 
 
 def _compared(model: Any) -> str:
@@ -85,10 +93,11 @@ def members_part(model: Any) -> str:
         )
         for member in members
     ]
+    unit = task_of(model).unit
     caption = (
-        "The committee: the class probabilities of a row are the mean of those of the "
-        "members, weighted by their shares. A temperature above 1 means that a member "
-        "was too sure of itself on held-out rows, and is corrected for it"
+        f"The committee: the class probabilities of a {unit} are the mean of those of "
+        "the members, weighted by their shares. A temperature above 1 means that a "
+        f"member was too sure of itself on held-out {unit}s, and is corrected for it"
     )
     header = ("member", "share", "components", "temperature")
     return heading("Members of the committee") + table(caption, header, rows)

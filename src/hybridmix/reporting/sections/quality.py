@@ -73,8 +73,8 @@ def _how(findings: Findings, trial: Trial) -> list[str]:
     result = [" ".join(sentences)]
     if findings.fitted is not None:
         result.append(
-            "These models did not learn from the rows of the model as fitted, so compare "
-            "them with each other, not with it."
+            f"These models did not learn from the {subject.task.unit}s of the model as "
+            "fitted, so compare them with each other, not with it."
         )
     if subject.baselines:
         result.append(subject.task.others)
@@ -82,18 +82,21 @@ def _how(findings: Findings, trial: Trial) -> list[str]:
 
 
 def _how_fitted(findings: Findings, trial: Trial) -> list[str]:
+    unit = findings.subject.task.unit
+    units = f"{unit}s"
     sentences = [
-        "Nothing was trained for these figures. If rows like these were drawn again and "
-        "again, 95 of 100 such intervals would hold the score of all rows of that kind."
+        f"Nothing was trained for these figures. If {units} like these were drawn again "
+        f"and again, 95 of 100 such intervals would hold the score of all {units} of "
+        "that kind."
     ]
     if trial.n_used < trial.n_available:
         sentences.append(
-            f"{trial.n_used:,} of {trial.n_available:,} rows were drawn at random."
+            f"{trial.n_used:,} of {trial.n_available:,} {units} were drawn at random."
         )
     n_others = findings.subject.n_rows - len(findings.subject.unseen)
     if n_others:
         sentences.append(
-            f"{count(n_others, 'row')} of the table that were in training, or may have "
+            f"{count(n_others, unit)} of the table that were in training, or may have "
             "been, are left out."
         )
     return [" ".join(sentences)]
@@ -110,27 +113,30 @@ def _folds_sentence(subject: Subject, trial: Trial) -> str:
 
 def _exceptions(subject: Subject, trial: Trial) -> list[str]:
     """Say how the folds differ from what one would expect."""
+    unit = subject.task.unit
     searched = bool(getattr(subject.model, "leaderboard_", []))
     n_single = int(np.sum(subject.class_counts == 1)) if subject.has_classes else 0
     found = {
-        f"Rows without a {'label' if subject.has_classes else 'target'} are in every "
+        f"{unit.capitalize()}s without a "
+        f"{'label' if subject.has_classes else 'target'} are in every "
         "training set of this model.": len(subject.known) < subject.n_rows,
-        f"{trial.n_used:,} of {subject.n_rows:,} rows took part, drawn at random.": (
+        f"{trial.n_used:,} of {subject.n_rows:,} {unit}s took part, drawn at random.": (
             trial.n_used < subject.n_rows
         ),
         f"There are fewer folds than the {subject.n_folds} asked for, since no class "
-        "has that many rows.": subject.has_classes and trial.n_folds < subject.n_folds,
-        f"{count(n_single, 'class', 'classes')} with a single row cannot be held out.": (
-            n_single > 0
-        ),
-        "The settings were chosen by a search that saw all rows, so the figures are a "
-        "little too good.": subject.given is not subject.model,
-        "In each fold, the choice of the model was repeated without the rows held out.": (
-            searched and subject.task.target != "none"
-        ),
-        "The folds keep the structure that was chosen from all rows, so the figures are "
-        "a little too good.": searched and subject.task.target == "none",
+        f"has that many {unit}s.": subject.has_classes
+        and trial.n_folds < subject.n_folds,
+        f"{count(n_single, 'class', 'classes')} with a single {unit} cannot be held "
+        "out.": n_single > 0,
+        f"The settings were chosen by a search that saw all {unit}s, so the figures are "
+        "a little too good.": subject.given is not subject.model,
+        f"In each fold, the choice of the model was repeated without the {unit}s held "
+        "out.": (searched and subject.task.target != "none"),
+        f"The folds keep the structure that was chosen from all {unit}s, so the figures "
+        "are a little too good.": searched and subject.task.target == "none",
         "Training went on from another model, which has seen all rows; in the folds it "
-        "starts from k-means instead.": hasattr(subject.model.init, "fit"),
+        "starts from k-means instead.": hasattr(
+            getattr(subject.model, "init", None), "fit"
+        ),
     }
     return [sentence for sentence, applies in found.items() if applies]

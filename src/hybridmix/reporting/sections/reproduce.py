@@ -26,13 +26,24 @@ _TERMS = (
 )
 
 
+_TERMS_OF_SEQUENCES = (
+    ("frame", "A row of a sequence: what was measured at one time."),
+    (
+        "state",
+        "What a sequence is in at each frame, which is never observed. States have "
+        "numbers from 0, and each class has its own.",
+    ),
+)
+
+
 def reproduce_section(findings: Findings) -> str:
     """Explain terms; list versions and the call."""
     from hybridmix import __version__
 
     subject = findings.subject
     metrics = [(metric.name, metric.meaning) for metric in subject.task.metrics]
-    terms = [*metrics, *_TERMS]
+    is_sequential = subject.task.unit == "sequence"
+    terms = [*metrics, *(_TERMS_OF_SEQUENCES if is_sequential else _TERMS)]
     versions = (
         ("hybridmix", __version__),
         ("Python", platform.python_version()),

@@ -35,15 +35,15 @@ def summary_section(findings: Findings) -> str:
     parts = [paragraph(_model_sentence(subject)), key_figures(_figures(findings))]
     parts.append(paragraph(subject.provenance.sentence))
     for own in findings.parts:
-        parts += [paragraph(_result(own, trial)) for trial in own.trials]
-    parts.append(code(_option_text(subject.given)))
+        parts += [paragraph(result_sentence(own, trial)) for trial in own.trials]
+    parts.append(code(option_text(subject.given)))
     if subject.given is not subject.model:
         parts.append(paragraph("The search chose:"))
-        parts.append(code(_option_text(subject.model)))
+        parts.append(code(option_text(subject.model)))
     return "".join(parts)
 
 
-def _option_text(model: Any) -> str:
+def option_text(model: Any) -> str:
     """Write a model with the options that differ from their defaults."""
     return model.__repr__(N_CHAR_MAX=2000)
 
@@ -84,15 +84,7 @@ def _model_sentence(subject: Subject) -> str:
 
 def _figures(findings: Findings) -> list[tuple[str, str]]:
     subject = findings.subject
-    pairs = [
-        (
-            f"{name}{_of_which(own)}, {short_name(own, trial)}",
-            score_number(subject.task.metric(name))(trial.ours.mean(name)),
-        )
-        for own in findings.parts
-        for trial in _summarised(own)
-        for name in subject.task.headline
-    ]
+    pairs = score_figures(findings)
     pairs.append(("rows", f"{subject.n_rows:,}"))
     pairs.append(("columns", f"{len(subject.names)}"))
     if subject.has_classes:
@@ -105,6 +97,20 @@ def _figures(findings: Findings) -> list[tuple[str, str]]:
     flagged = float(np.mean(subject.typicality < subject.threshold))
     pairs.append(("unusual rows", percent(flagged)))
     return pairs
+
+
+def score_figures(findings: Findings) -> list[tuple[str, str]]:
+    """Return the most telling scores of the trials that say most."""
+    task = findings.subject.task
+    return [
+        (
+            f"{name}{_of_which(own)}, {short_name(own, trial)}",
+            score_number(task.metric(name))(trial.ours.mean(name)),
+        )
+        for own in findings.parts
+        for trial in _summarised(own)
+        for name in task.headline
+    ]
 
 
 def _of_which(findings: Findings) -> str:
@@ -121,7 +127,7 @@ def _summarised(findings: Findings) -> list[Trial]:
     return findings.trials if is_doubtful else findings.trials[:1]
 
 
-def _result(findings: Findings, trial: Trial) -> str:
+def result_sentence(findings: Findings, trial: Trial) -> str:
     """Say in a sentence how the model does, and others on the same rows."""
     task = findings.subject.task
     metric = task.metric(task.headline[0])

@@ -23,6 +23,7 @@ from hybridmix.reporting.markup import (
 )
 from hybridmix.reporting.sections.leaderboard import leaderboard_part, members_part
 from hybridmix.reporting.subject import Subject
+from hybridmix.tasks import task_of
 
 _TERMS = ("likelihood", "margin", "conditional")
 _ERRORS = ("training_error", "validation_error")
@@ -40,10 +41,7 @@ def training_section(findings: Findings) -> str:
     elif not traces:
         parts = [note("The classes were fitted one by one, so there is no common trace.")]
     else:
-        parts = [
-            paragraph(_ending(subject.model)),
-            figures(_trace_figure(title, own) for title, own in traces.items()),
-        ]
+        parts = [paragraph(_ending(subject.model)), trace_figures(subject.model)]
     criteria = _criteria(subject)
     if criteria:
         parts.append(figures([_criterion_figure(criteria)]))
@@ -81,13 +79,20 @@ def _ending(model: Any) -> str:
     return f"{took} and met its tolerance."
 
 
+def trace_figures(model: Any) -> str:
+    """Draw the traces of training."""
+    return figures(_trace_figure(title, own) for title, own in _traces(model).items())
+
+
 def _traces(model: Any) -> dict[str, dict[str, FloatArray]]:
     """Return the traces that share a picture, by its title."""
     history = getattr(model, "history_", {"value": getattr(model, "trace_", [])})
     history = {name: trace for name, trace in history.items() if len(trace) > 1}
     if "value" not in history:
         return {}
-    pictures = {"Objective, mean per row": {"objective": history["value"]}}
+    pictures = {
+        f"Objective, mean per {task_of(model).unit}": {"objective": history["value"]}
+    }
     pictures |= _term_traces(history)
     errors = {
         name.replace("_", " "): history[name] for name in _ERRORS if name in history
