@@ -73,10 +73,9 @@ def arrange(keys: Sequence[Hashable], times: np.ndarray | None) -> Arrangement:
     times : ndarray of shape (F,), or None
         When each row was; None if rows are in order. No time may be missing.
     """
-    numbers: dict[Hashable, int] = {}
-    codes = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.intp)
-    ids = as_ids(list(numbers))
-    lengths = np.bincount(codes, minlength=len(numbers))
+    codes, names = _numbered(keys, "ids")
+    ids = as_ids(names)
+    lengths = np.bincount(codes, minlength=len(ids))
     if times is None:
         return Arrangement(np.argsort(codes, kind="stable"), lengths, ids)
     ranks = _ranks(times)
@@ -90,6 +89,20 @@ def arrange(keys: Sequence[Hashable], times: np.ndarray | None) -> Arrangement:
             "sequences apart."
         )
     return Arrangement(order, lengths, ids)
+
+
+def _numbered(
+    values: Sequence[Hashable], purpose: str
+) -> tuple[IntArray, list[Hashable]]:
+    """Give values numbers in order of first appearance; also return distinct values."""
+    numbers: dict[Hashable, int] = {}
+    try:
+        codes = [numbers.setdefault(value, len(numbers)) for value in values]
+    except TypeError:  # lists and the like
+        raise TypeError(
+            f"The {purpose} must be single values, such as numbers or text."
+        ) from None
+    return np.array(codes, dtype=np.intp), list(numbers)
 
 
 def as_ids(names: Sequence[Hashable]) -> np.ndarray:
@@ -171,14 +184,11 @@ def labels_of(frame: Frame, target: Hashable, arrangement: Arrangement) -> np.nd
     """
     column = _column(frame, target, "target")
     unlabelled = _holes(column)[arrangement.order]
-    numbers: dict[Hashable, int] = {}
-    cells = column.to_list()
-    codes = np.array([numbers.setdefault(cell, len(numbers)) for cell in cells], np.intp)
+    codes, known = _numbered(column.to_list(), "labels")
     codes = codes[arrangement.order]
     starts = arrangement.starts
     largest = np.maximum.reduceat(np.where(unlabelled, -1, codes), starts)
     smallest = np.minimum.reduceat(np.where(unlabelled, len(codes), codes), starts)
-    known = list(numbers)
     for number in np.flatnonzero((largest >= 0) & (smallest != largest))[:1]:
         raise ValueError(
             f"Sequence {_shown(arrangement.ids[number])} has several labels in column "

@@ -22,9 +22,9 @@ from hybridmix.data.long_frames import (
 )
 from hybridmix.data.stacking import (
     Stack,
+    as_array,
     is_list,
     name_columns,
-    refuse_sparse,
     slice_rows,
     stack_list,
     stack_panel,
@@ -216,15 +216,15 @@ class Sequences:
         """
         if is_list(X):
             items = list(X)  # type: ignore[call-overload]
-            frames, found = stack_list([np.asarray(item).T for item in items])
+            frames, found = stack_list([as_array("X", item).T for item in items])
             refuse_other_lengths(found, lengths)
         else:
-            panel = np.asarray(X)
+            panel = as_array("X", X)
             panel = panel[:, None, :] if panel.ndim == 2 else panel
             if panel.ndim != 3:
                 raise ValueError(
-                    "X must be an array (sequences, channels, time), but it has "
-                    f"{panel.ndim} axes."
+                    "X must be an array (sequences, channels, time), but it has the "
+                    f"shape {panel.shape}."
                 )
             frames, found = stack_panel(panel.transpose(0, 2, 1), lengths)
         return cls(frames if names is None else name_columns(frames, names), found)
@@ -239,7 +239,7 @@ class Sequences:
             Sequences. Frames at their ends without any value are dropped; those in
             between are kept, as frames whose values are missing.
         """
-        panel = np.asarray(X)
+        panel = as_array("X", X)
         return cls(*stack_panel(panel, unpadded_lengths(panel)))
 
     # A list of sequences --------------------------------------------------------------
@@ -278,7 +278,7 @@ class Sequences:
         frame = as_frame(self.frames)
         kind = "numpy" if frame is None else frame.implementation.value
         lengths = _range(self.lengths)
-        return f"Sequences({n_sequences} of {lengths} frames, {n_columns}, {kind})"
+        return f"Sequences({n_sequences} of {lengths}, {n_columns}, {kind})"
 
     def __array__(self, dtype: object = None, copy: bool | None = None) -> NoReturn:
         raise TypeError(
@@ -335,8 +335,7 @@ def as_stack(frames: object) -> Stack:
     """Return frames as they are, if they are a table."""
     if as_frame(frames, "frames") is not None:
         return cast(Stack, frames)
-    refuse_sparse("X", frames)
-    array = np.asarray(frames)
+    array = as_array("X", frames)
     if array.ndim != 2 or array.shape[1] == 0:
         raise ValueError(
             "Frames must be a table (frames, columns) of at least one column, but the "
@@ -372,10 +371,8 @@ def _read_choice(key: object, n_sequences: int) -> slice | np.ndarray:
 
 
 def _range(lengths: IntArray) -> str:
-    if len(lengths) == 0:
-        return "0"
-    least, most = lengths.min(), lengths.max()
-    return str(least) if least == most else f"{least} to {most}"
+    least, most = (lengths.min(), lengths.max()) if len(lengths) else (0, 0)
+    return _counted(most, "frame") if least == most else f"{least} to {most} frames"
 
 
 def _counted(number: int, noun: str) -> str:

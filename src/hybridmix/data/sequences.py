@@ -11,6 +11,7 @@ from hybridmix.data.lengths import read_lengths, refuse_other_lengths
 from hybridmix.data.long_frames import arrange_index, has_levels
 from hybridmix.data.sequence_list import WAYS_IN, Sequences, as_stack
 from hybridmix.data.stacking import (
+    as_array,
     counted_frames,
     is_list,
     stack_list,
@@ -50,7 +51,7 @@ def read_sequences(X: object, lengths: object = None) -> Sequences:
         sequences = Sequences(*stack_list(list(X)))  # type: ignore[call-overload]
         refuse_other_lengths(sequences.lengths, lengths)
     elif form == "panel":
-        sequences = Sequences(*stack_panel(np.asarray(X), lengths))
+        sequences = Sequences(*stack_panel(as_array("X", X), lengths))
     elif form == "index":
         sequences = Sequences.from_index(X)
     elif lengths is None:
@@ -123,11 +124,11 @@ def _form_of(
         return "list"
     if as_frame(X) is not None:
         return "index" if lengths is None and has_levels(X) else "table"
-    n_axes = np.ndim(X)  # type: ignore[arg-type]
-    if n_axes == 3:
+    shape = np.shape(cast(np.ndarray, X))
+    if len(shape) == 3:
         return "panel"
-    if n_axes == 2:
+    if len(shape) == 2:
         return "table"
-    found = type(X).__name__ if n_axes == 0 else f"an array of {n_axes} axes"
-    hint = " A single sequence of one column is passed as [X]." if n_axes == 1 else ""
+    found = f"the shape {shape}" if shape else type(X).__name__
+    hint = " A single sequence of one column is passed as [X]." if len(shape) == 1 else ""
     raise ValueError(f"X must hold sequences; got: {found}. {WAYS_IN}{hint}")

@@ -50,13 +50,27 @@ def _frame_of(frames: Stack) -> Frame:
     return nw.from_native(frames, eager_only=True)
 
 
-def refuse_sparse(name: str, frames: object) -> None:
-    """Refuse sparse matrices, whose cells NumPy cannot read."""
-    if hasattr(frames, "toarray"):
+def as_array(name: str, X: object) -> np.ndarray:
+    """Return an array, and refuse what NumPy would read wrongly.
+
+    Parameters
+    ----------
+    name : str
+        What is read, for errors.
+    X : object
+        Whatever was passed.
+    """
+    if hasattr(X, "toarray"):
         raise TypeError(
-            f"{name} is sparse ({type(frames).__name__}): call .toarray() on it and pass "
-            "the result."
+            f"{name} is sparse ({type(X).__name__}): call .toarray() on it and pass the "
+            "result."
         )
+    if isinstance(X, np.ma.MaskedArray):
+        raise TypeError(
+            f"{name} is a masked array: call .filled(numpy.nan) on it, by which masked "
+            "values become missing ones, and pass the result."
+        )
+    return np.asarray(X)
 
 
 def name_columns(frames: Stack, names: Iterable[str]) -> Stack:
@@ -106,7 +120,7 @@ def stack_list(items: Sequence[object]) -> tuple[Stack, IntArray]:
     found = [as_frame(item, f"Sequence {number}") for number, item in enumerate(items)]
     frames = [frame for frame in found if frame is not None]
     if not frames:
-        return _stack_arrays([_as_array(i, item) for i, item in enumerate(items)])
+        return _stack_arrays([_as_sequence(i, item) for i, item in enumerate(items)])
     if len(frames) < len(items):
         number = next(i for i, frame in enumerate(found) if frame is None)
         raise TypeError(
@@ -116,11 +130,10 @@ def stack_list(items: Sequence[object]) -> tuple[Stack, IntArray]:
     return _stack_frames(frames)
 
 
-def _as_array(number: int, item: object) -> np.ndarray:
+def _as_sequence(number: int, item: object) -> np.ndarray:
     """Return one sequence as an array of one or two axes."""
-    refuse_sparse(f"Sequence {number}", item)
     try:
-        array = np.asarray(item)
+        array = as_array(f"Sequence {number}", item)
     except ValueError:
         raise ValueError(
             f"Sequence {number} is ragged: each of its frames needs the same number of "
@@ -132,7 +145,7 @@ def _as_array(number: int, item: object) -> np.ndarray:
         if not all(isinstance(cell, str | bytes) for cell in cells.flat):
             array = cells
     if array.ndim not in (1, 2):
-        found = f"an array of {array.ndim} axes" if array.ndim else type(item).__name__
+        found = f"the shape {array.shape}" if array.ndim else type(item).__name__
         raise ValueError(
             f"Sequence {number} must be an array (frames, columns), or of one axis if "
             f"there is one column; got: {found}."
@@ -305,8 +318,8 @@ def _checked_shape(panel: np.ndarray) -> tuple[int, int, int]:
     """Return the shape of a panel, none of whose axes may be empty."""
     if panel.ndim != 3:
         raise ValueError(
-            f"X must be an array (sequences, frames, columns), but it has {panel.ndim} "
-            "axes."
+            "X must be an array (sequences, frames, columns), but it has the shape "
+            f"{panel.shape}."
         )
     n_sequences, longest, n_columns = panel.shape
     if panel.size == 0:

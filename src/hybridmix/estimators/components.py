@@ -13,8 +13,8 @@ from hybridmix._parallel import Workers, workers
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import Schema, Table
 from hybridmix.evaluation import log_joint
-from hybridmix.models.committee import Committee
 from hybridmix.models.chains import Chains
+from hybridmix.models.committee import Committee
 from hybridmix.models.mixture import Mixture
 from hybridmix.models.readout import MarginalReadout, Readout
 

@@ -31,7 +31,7 @@ from hybridmix.progress import printing
 from hybridmix.solvers import Solver
 from hybridmix.training.chain_plan import TRADEOFFS, AutomaticChains
 from hybridmix.training.chain_search import fit_chosen
-from hybridmix.training.chains import ChainOptions, FittedChains, fit_chains
+from hybridmix.training.chains import FittedChains, fit_chains
 from hybridmix.training.discriminative import Discrimination
 from hybridmix.training.run import check_probabilities
 

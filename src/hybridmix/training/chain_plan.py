@@ -176,7 +176,7 @@ def _forms(
             needed += _FRAMES_PER_COVARIANCE * n_columns
         return n_states == 1 or n_states * needed <= per_class
 
-    types = ["diag", "tied", "full"] if 1 < n_columns and not is_wide else ["diag"]
+    types = ["diag", "tied", "full"] if n_columns > 1 and not is_wide else ["diag"]
     if options.shape.autoregressive:
         types = ["tied", "full"]
     sizes = (1, 2, 3, 5, 8, 12) if budget.is_thorough else (1, 3, 5, 8)
