@@ -69,8 +69,11 @@ class Speaker:
 
 def draw_speaker(generator: np.random.Generator, n_bands: int) -> Speaker:
     """Draw a speaker."""
-    tilt = generator.normal(0.0, 0.5) * np.linspace(-1.0, 1.0, n_bands)
-    return Speaker(generator.uniform(0.9, 1.12), generator.uniform(0.75, 1.3), tilt)
+    angle = np.linspace(0.0, np.pi, n_bands)
+    tilt, bend = generator.normal(0.0, 1.0, 2)
+    microphone = tilt * np.cos(angle) + bend * np.cos(2.0 * angle)
+    pitch, tempo = generator.uniform(0.85, 1.15), generator.uniform(0.75, 1.3)
+    return Speaker(pitch, tempo, microphone)
 
 
 def spoken_digits(
@@ -109,16 +112,21 @@ def say(
         resonances, voice, noise, centre, n_frames = SOUNDS[sound]
         drawn = n_frames / tempo * np.exp(generator.normal(0.0, 0.2))
         length = max(2, round(drawn))
-        pitch = speaker.pitch * np.exp(generator.normal(0.0, 0.03))
-        row = [*(pitch * f for f in resonances), voice, noise, centre]
+        # Nobody says a sound twice in the same way.
+        own = speaker.pitch * np.exp(generator.normal(0.0, 0.1, 3))
+        row = [*(own * resonances), voice, noise, centre]
         targets.append(np.tile(row, (length, 1)))
     track = np.concatenate(targets)
     # Sounds run into each other.
     padded = np.pad(track, ((2, 2), (0, 0)), mode="edge")
     track = np.mean([padded[k : k + len(track)] for k in range(5)], axis=0)
-    bands = np.log(energies(track, len(speaker.microphone)))
+    room = 0.02 * np.exp(generator.normal(0.0, 1.0))
+    bands = np.log(energies(track, len(speaker.microphone)) + room)
     bands += speaker.microphone + generator.normal(0.0, 0.3)
-    bands += generator.normal(0.0, 0.35, bands.shape)
+    # Neighbouring frames overlap, and have a part of their noise in common.
+    noise = generator.normal(0.0, 0.5, bands.shape)
+    bands[1:] += noise[:-1]
+    bands += noise
     return dct(bands, norm="ortho")[:, :n_cepstra]
 
 
@@ -126,7 +134,7 @@ def energies(track: np.ndarray, n_bands: int) -> np.ndarray:
     """Return energies (T, n_bands) of the resonances and noises of frames."""
     centres = np.linspace(mel(200.0), mel(3800.0), n_bands)
     voice, noise = track[:, 3, None], track[:, 4, None]
-    total = 1e-3 + noise * np.exp(-0.5 * ((centres - mel(track[:, 5, None])) / 300) ** 2)
+    total = noise * np.exp(-0.5 * ((centres - mel(track[:, 5, None])) / 300) ** 2)
     for number in range(3):
         peak = mel(track[:, number, None])
         bump = np.exp(-0.5 * ((centres - peak) / 90) ** 2)
