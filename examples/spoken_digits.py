@@ -8,6 +8,7 @@ Digit Dataset from ``FOLDER/fsdd_mfcc.npz``.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -140,7 +141,7 @@ def draw_word(axes: Axes, cepstra: np.ndarray, states: np.ndarray, digit: int) -
     for place in changes:
         axes.axvline(place, color=ORANGE, linewidth=2.0)
     edges = np.concatenate([[-0.5], changes, [len(states) - 0.5]])
-    for left, right in zip(edges[:-1], edges[1:], strict=True):
+    for left, right in pairwise(edges):
         state = states[int(left + 1.0)]
         middle = 0.5 * (left + right)
         axes.text(middle, N_BANDS - 2.5, state, color=ORANGE, ha="center", weight="bold")
@@ -166,13 +167,15 @@ def main(options: Options) -> None:
             label = " ".join(name.split())
             print(f"{label:<28}{objective:<12}{100 * accuracy:>6.1f} %")
     model = fit(Words(without_mean(train.X), train.y, train.speakers), "hybrid")
+    X = without_mean(test.X)
+    found = model.predict(X)
     figure, axes = plt.subplots(2, 2, figsize=(10.5, 8.2), height_ratios=[1.0, 1.6])
     for own, digit in zip(axes[0], SHOWN, strict=True):
-        word = test.X[int(np.flatnonzero(test.y == digit)[0])]
-        _, [states] = model.decode(without_mean([word]))
-        draw_word(own, word, states, digit)
+        word = int(np.flatnonzero((test.y == digit) & (found == digit))[0])
+        _, [states] = model.decode([X[word]])
+        draw_word(own, test.X[word], states, digit)
     draw_accuracies(axes[1, 0], accuracies)
-    draw_confusion(axes[1, 1], test.y, model.predict(without_mean(test.X)))
+    draw_confusion(axes[1, 1], test.y, found)
     finish(figure, "spoken_digits", options.save)
 
 
