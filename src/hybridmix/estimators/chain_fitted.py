@@ -17,8 +17,11 @@ from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import Schema
 from hybridmix.data.fingerprint import Fingerprint
 from hybridmix.data.sequence_rows import SequenceRows
+from hybridmix.data.sequences import restore
 from hybridmix.estimators.chain_reading import EncodedSequences, read_encoded
+from hybridmix.estimators.imputation import new_columns
 from hybridmix.evaluation import ChunkedRows, log_joint
+from hybridmix.models.chain_filling import filled_frames
 from hybridmix.models.chains import Chains
 
 
@@ -143,3 +146,32 @@ class FittedChainsEstimator(BaseEstimator):
                 return self.model_.state_probabilities(prepared, own)
 
             return np.concatenate(list(chunked.map(posterior)))
+
+    def impute(self, X: Any, lengths: Any = None) -> Any:
+        """Fill the holes of sequences by what the whole of each sequence suggests.
+
+        Parameters
+        ----------
+        X, lengths
+            Sequences, as in `score_samples`.
+
+        Returns
+        -------
+        X : list, ndarray, data frame or `Sequences`
+            A completed copy, in the form of ``X``. Holes of real columns get their
+            conditional mean, averaged over classes, states and components; those of
+            categorical columns the most probable category. With ``autoregressive=True``,
+            frames before and after a hole count by themselves, which follows signals
+            that change smoothly.
+        """
+        read = self._encode(X, lengths)
+        with workers(self.n_jobs) as pool:
+            chunked = ChunkedRows(read.rows, self.model_, pool)
+
+            def fill(number: int) -> tuple[FloatArray, IntArray]:
+                filled = filled_frames(self.model_, read.rows[chunked.chunks[number]])
+                return self.schema_.restored(filled), filled.codes
+
+            parts = list(chunked.map(fill))
+        frames = read.columns.replaced(new_columns(read.table, read.columns, parts))
+        return restore(X, frames, lengths)

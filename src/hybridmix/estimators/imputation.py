@@ -47,7 +47,7 @@ def impute_table(
         drawn = model.draw(rows, np.random.default_rng([seed, chunk.start]))
         return schema.restored(drawn), drawn.codes
 
-    return columns.replaced(_new_columns(table, columns, list(chunked.map(fill))))
+    return columns.replaced(new_columns(table, columns, list(chunked.map(fill))))
 
 
 def _shaped_means(
@@ -74,7 +74,7 @@ def _shaped_means(
     return means
 
 
-def _new_columns(
+def new_columns(
     table: Table, columns: Columns, parts: list[tuple[FloatArray, IntArray]]
 ) -> dict[int, NewColumn]:
     """Return the columns that had holes, filled; what was observed stays as it is."""

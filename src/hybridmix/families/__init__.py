@@ -1,5 +1,6 @@
 """Families of component densities."""
 
+from hybridmix.families.autoregressive import AutoregressiveGaussian
 from hybridmix.families.base import Coordinates, Family, Point
 from hybridmix.families.categorical import Categorical
 from hybridmix.families.diagonal import DiagonalGaussian
@@ -13,6 +14,7 @@ from hybridmix.families.subspace import (
 )
 
 __all__ = [
+    "AutoregressiveGaussian",
     "Categorical",
     "Coordinates",
     "DiagonalGaussian",

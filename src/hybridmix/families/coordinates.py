@@ -244,8 +244,22 @@ class FullPoint(Point[FullParameters, FullStatistics]):
         return self._frame.joined(by_shift, pulled - matrices @ second, matrices, counts)
 
     def prior_gradient(self) -> FloatArray:
-        frame = self._frame
-        by_matrix = -frame.prior_strength * (self._matrices @ frame.prior)
-        return frame.joined(
-            np.zeros_like(self._shift), by_matrix, self._matrices, frame.prior_strength
+        return self._spread_gradient(self._frame.prior_strength, self._frame.prior)
+
+    def spread_gradient(self, strength: float, scatter: FloatArray) -> FloatArray:
+        r"""Return the gradient of what rows about their means would add.
+
+        It is that of :math:`-\tfrac{\nu}{2} [\log|\Sigma| +
+        \operatorname{tr}(\Sigma^{-1} S)]` for the strength ``nu`` and the scatter ``S``,
+        (G, d, d).
+        """
+        whiteners = self._frame.start.whiteners
+        white = whiteners @ scatter @ np.swapaxes(whiteners, 1, 2)
+        return self._spread_gradient(strength, white)
+
+    def _spread_gradient(self, strength: float, white: FloatArray) -> FloatArray:
+        """Return the same for a scatter where the start is white."""
+        by_matrix = -strength * (self._matrices @ white)
+        return self._frame.joined(
+            np.zeros_like(self._shift), by_matrix, self._matrices, strength
         )

@@ -169,6 +169,19 @@ class ChainEvaluation(Evaluation[ChainStatistics]):
             np.ones((len(self._passed.scale), self.packed.packing.n_sequences))
         )
 
+    def component_posterior(self, weights: FloatArray) -> FloatArray:
+        """Return probabilities of components given whole sequences, (J, F).
+
+        The weights (C, n) are those of the classes, all of which were looked at. Frames
+        stand one sequence after the other. This uses up the evaluation.
+        """
+        packing = self.packed.packing
+        states, _ = self._weighted_states(weights[:, packing.order])
+        spread = _spread(states, self._emissions[0])
+        by_frame = np.empty_like(spread)
+        by_frame[:, packing.source] = spread
+        return by_frame
+
     def statistics(self, weights: FloatArray) -> ChainStatistics:
         """Pull signed weights (C, n) back; this uses up the evaluation."""
         packing, model = self.packed.packing, self.model

@@ -76,8 +76,7 @@ class ExpectationMaximisation(Solver):
                 assessment = problem.assess(candidate, groups.pending_classes)
                 accepted = groups.note(assessment, candidate, self.tol)
                 if accepted.any():
-                    refused = groups.pending & ~accepted
-                    model = groups.exchanged(candidate, model, refused)
+                    model = groups.exchanged(model, candidate, accepted)
                     history.add(assessment, model, groups.mean_value)
                     stopped = watch is not None and watch(model)
                 else:
@@ -85,7 +84,7 @@ class ExpectationMaximisation(Solver):
                 is_last = iteration == self.max_iter
                 if stopped or is_last or not groups.pending.any():
                     break
-                candidate = groups.following(candidate, assessment, accepted, generator)
+                candidate = groups.following(model, assessment, accepted, generator)
         except KeyboardInterrupt:
             interrupted = True
         return Solution(
@@ -143,19 +142,20 @@ class _Groups(Generic[M]):
 
         Leaps are accepted if the value does not fall and nothing collapses. The gain of a
         leap says nothing about how far off the maximum is: only a plain step that gains
-        little ends a group.
+        little ends a group. One that falls ends it as well and is not accepted: some
+        M-steps are approximations.
         """
         values = self._group_values(assessment, model)
         self._gains = values - self.values
         leapt = self._leaps.under_way
-        refused = leapt & ~(self._gains >= 0.0)
+        refused = (self._gains < 0.0) | (leapt & ~(self._gains >= 0.0))
         if leapt.any():
             refused |= self._collapsed(model, assessment, leapt)[1]
         self._leaps.note(refused)
         accepted = self.pending & ~refused
         self.values = np.where(accepted, values, self.values)
         self.n_iter += self.pending
-        self.pending &= leapt | ~((self._gains >= 0.0) & (self._gains < tol))
+        self.pending &= leapt | ~(self._gains < tol)
         return accepted
 
     def _group_values(self, assessment: Assessment, model: M) -> FloatArray:
@@ -187,7 +187,7 @@ class _Groups(Generic[M]):
         accepted: BoolArray,
         generator: np.random.Generator,
     ) -> M:
-        """Return what to assess next, given where (G,) the last model was accepted."""
+        """Return what to assess next, given where (G,) the last one was accepted."""
         stepping = self.pending & accepted
         refused = self.pending & ~accepted
         updated = self._leaps.fallback
@@ -216,6 +216,8 @@ class _Groups(Generic[M]):
             return model, reseeding
         group_of = self._group_of[model.class_of_part(collapsed)]
         self.n_reseeded += np.bincount(group_of, minlength=len(self._weights))
+        # Whatever comes of it is better than a collapsed component.
+        self.values[reseeding] = -np.inf
 
         def rows_of(label: int) -> tuple[Rows, FloatArray]:
             return self._problem.sample(label, _RESEED_ROWS, generator)

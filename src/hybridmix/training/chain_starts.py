@@ -51,6 +51,14 @@ class ChainShape:
     concentration: float
 
 
+def frames_read(dataset: SequenceDataset, shape: ChainShape) -> Dataset:
+    """Return the frames of sequences as components read them."""
+    frames = dataset.frames()
+    if not shape.autoregressive:
+        return frames
+    return Dataset(with_previous(dataset.rows), frames.labels, frames.weights)
+
+
 def start_chains(
     dataset: SequenceDataset,
     family: Family,
@@ -120,10 +128,7 @@ def _chains_of_states(
 ) -> Chains:
     """Return the models of frames (F,) whose states are known, or -1 if they are not."""
     n_classes = len(log_class_prior)
-    frames = dataset.frames()
-    read = frames
-    if shape.autoregressive:
-        read = Dataset(with_previous(dataset.rows), frames.labels, frames.weights)
+    frames, read = dataset.frames(), frames_read(dataset, shape)
     parts, proportions = [], []
     for label in range(n_classes):
         first = int(np.searchsorted(frames.labels, label))

@@ -21,11 +21,16 @@ from hybridmix.objectives import Blend, Likelihood, Objective, PerFrame
 from hybridmix.problem import Problem
 from hybridmix.solvers import ExpectationMaximisation, Solution
 from hybridmix.training.calibration import fitted_calibration
-from hybridmix.training.chain_starts import ChainShape, start_chains
+from hybridmix.training.chain_starts import ChainShape, frames_read, start_chains
 from hybridmix.training.classes import Estimation
 from hybridmix.training.classifier import balanced_weight, held_out
 from hybridmix.training.discriminative import Discrimination, discriminate
-from hybridmix.training.families import Structure, family_maker, fitted_subspace
+from hybridmix.training.families import (
+    Structure,
+    autoregressive,
+    family_maker,
+    fitted_subspace,
+)
 from hybridmix.training.leaderboard import Trial
 from hybridmix.training.record import INTERRUPTED, em_messages
 
@@ -370,12 +375,20 @@ class ChainRun:
         return Blend(Likelihood(unlabelled_weight), term, tradeoff)
 
     def _family(self, dataset: SequenceDataset) -> Family:
-        structure, frames = self.options.structure, dataset.frames()
+        structure, shape = self.options.structure, self.options.shape
+        frames = frames_read(dataset, shape)
         subspace = fitted_subspace(structure, self._schema, frames)
         family_of = family_maker(
             structure, self._schema, frames, subspace, correlated=True
         )
-        return family_of(self.options.shape.n_states * self.options.shape.n_mixed)
+        family = family_of(shape.n_states * shape.n_mixed)
+        if not shape.autoregressive:
+            return family
+        if not self._schema.real:
+            raise ValueError(
+                "autoregressive=True needs real columns; all columns are categorical."
+            )
+        return autoregressive(family)
 
     def class_scores(self, model: Chains, dataset: SequenceDataset) -> FloatArray:
         """Return log joint densities (C, n), divided by a power of the length."""

@@ -13,8 +13,10 @@ from hybridmix._checks import check_number, check_word
 from hybridmix._typing import FloatArray
 from hybridmix.data import Dataset, Schema
 from hybridmix.families import (
+    AutoregressiveGaussian,
     Categorical,
     Family,
+    FullGaussian,
     Product,
     RefinedSubspaceGaussian,
     Subspace,
@@ -191,7 +193,7 @@ def refined(model: M) -> M:
 
 
 def _with_subspaces(model: M, kind: type[SubspaceGaussian]) -> M:
-    family, subspace = model.family, subspace_of(model)
+    subspace = subspace_of(model)
     if subspace is None:
         return model
 
@@ -200,6 +202,20 @@ def _with_subspaces(model: M, kind: type[SubspaceGaussian]) -> M:
             return part
         return kind(part.prior, subspace)
 
+    return replace(model, family=_with_factors(model.family, changed))
+
+
+def autoregressive(family: Family) -> Family:
+    """Let the Gaussians of pairs of frames say what follows a frame."""
+
+    def changed(part: Family) -> Family:
+        return AutoregressiveGaussian(part) if isinstance(part, FullGaussian) else part
+
+    return _with_factors(family, changed)
+
+
+def _with_factors(family: Family, changed: Callable[[Family], Family]) -> Family:
+    """Return a family whose factors, or itself, are changed."""
     if isinstance(family, Product):
-        return replace(model, family=Product(tuple(map(changed, family.families))))
-    return replace(model, family=changed(family))
+        return Product(tuple(map(changed, family.families)))
+    return changed(family)
