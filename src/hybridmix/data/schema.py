@@ -266,15 +266,20 @@ class Schema:
 
     def decode(self, rows: Rows) -> object:
         """Turn complete encoded rows into a table like the one of training."""
+        return self.assembled(self.restored(rows), rows.codes)
+
+    def assembled(self, real: FloatArray, codes: IntArray) -> object:
+        """Make a table of real columns (d, n), in their units, and of codes (f, n)."""
+        n_rows = real.shape[1]
         columns: list[NewColumn] = [
-            [None] * rows.n_rows if name in _WITHOUT_NAN else np.full(rows.n_rows, np.nan)
+            [None] * n_rows if name in _WITHOUT_NAN else np.full(n_rows, np.nan)
             for name in self.dtype_names
         ]
-        for j, values in zip(self.real, self.restored(rows), strict=True):
+        for j, values in zip(self.real, real, strict=True):
             columns[j] = values
         categories = dict(zip(self.categorical, self.categories, strict=True))
-        for (j, known), codes in zip(categories.items(), rows.codes, strict=False):
-            columns[j] = [known[code] for code in codes]
+        for (j, known), numbers in zip(categories.items(), codes, strict=False):
+            columns[j] = [known[number] for number in numbers]
         return build_table(
             self.container, self.names, self.dtype_names, columns, categories
         )

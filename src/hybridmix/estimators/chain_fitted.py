@@ -2,27 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from hybridmix._checks import is_learned
+from hybridmix._checks import check_number, is_learned
 from hybridmix._logsumexp import class_posterior
 from hybridmix._parallel import workers
 from hybridmix._require import require, require_instance
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import Schema
 from hybridmix.data.fingerprint import Fingerprint
+from hybridmix.data.lengths import read_lengths
+from hybridmix.data.sequence_list import Sequences
 from hybridmix.data.sequence_rows import SequenceRows
 from hybridmix.data.sequences import restore
+from hybridmix.estimators.chain_forecasts import assembled_frames, forecast_frames
 from hybridmix.estimators.chain_reading import EncodedSequences, read_encoded
+from hybridmix.estimators.chain_typicality import log_typicality
 from hybridmix.estimators.imputation import new_columns
 from hybridmix.evaluation import ChunkedRows, log_joint
 from hybridmix.models.chain_filling import filled_frames
+from hybridmix.models.chain_filtering import (
+    Belief,
+    advanced,
+    component_weights,
+    last_belief,
+)
+from hybridmix.models.chain_sampling import drawn_sequences
 from hybridmix.models.chains import Chains
+from hybridmix.models.packed import PreparedSequences
+
+Result = TypeVar("Result")
 
 
 class FittedChainsEstimator(BaseEstimator):
@@ -97,9 +112,71 @@ class FittedChainsEstimator(BaseEstimator):
         with workers(self.n_jobs) as pool:
             return log_joint(self.model_ if model is None else model, rows, pool)
 
+    def _by_chunk(
+        self,
+        rows: SequenceRows,
+        model: Chains,
+        read: Callable[[PreparedSequences, slice], Result],
+    ) -> list[Result]:
+        """Return what is read from the chunks of sequences, on threads."""
+        with workers(self.n_jobs) as pool:
+            chunked = ChunkedRows(rows, model, pool)
+
+            def one(number: int) -> Result:
+                return read(chunked.prepared(number, model), chunked.chunks[number])
+
+            return list(chunked.map(one))
+
     def _path_classes(self, rows: SequenceRows) -> IntArray:
         """Return the class numbers (n,) whose paths of states are shown."""
         return self._log_joint(rows).argmax(axis=0)
+
+    def _decoded(
+        self, read: EncodedSequences, labels: IntArray
+    ) -> tuple[FloatArray, list[IntArray]]:
+        """Return scores and states of the best paths in given classes (n,)."""
+        model = self.model_
+        parts = self._by_chunk(
+            read.rows, model, lambda prepared, here: model.paths(prepared, labels[here])
+        )
+        scores, states = map(np.concatenate, zip(*parts, strict=True))
+        return scores - read.log_volume(), read.sequences.split(states)  # type: ignore[return-value]
+
+    def _state_probabilities(
+        self, read: EncodedSequences, labels: IntArray
+    ) -> list[FloatArray]:
+        """Return the probabilities of states in given classes (n,)."""
+        model = self.model_
+        parts = self._by_chunk(
+            read.rows,
+            model,
+            lambda prepared, here: model.state_probabilities(prepared, labels[here]),
+        )
+        return read.sequences.split(np.concatenate(parts))  # type: ignore[return-value]
+
+    def _last_belief(self, rows: SequenceRows, model: Chains) -> Belief:
+        """Return what a model knows after the last frames."""
+        parts = self._by_chunk(
+            rows, model, lambda prepared, _: last_belief(model, prepared)
+        )
+        return Belief(
+            np.concatenate([part.log_joint for part in parts], axis=-1),
+            np.concatenate([part.log_states for part in parts], axis=-1),
+        )
+
+    def _next_classes(self, rows: SequenceRows, n_steps: int) -> Iterator[FloatArray]:
+        """Yield log class probabilities (C, n) of sequences that go on, step by step."""
+        for _ in range(n_steps):
+            yield np.zeros((1, rows.n_rows))
+
+    def _sampled(
+        self, labels: IntArray, lengths: IntArray, generator: np.random.Generator
+    ) -> tuple[Sequences, list[IntArray]]:
+        """Draw sequences of given classes (n,) and lengths (n,), and their states."""
+        drawn = drawn_sequences(self.model_, labels, lengths, generator)
+        frames = self.schema_.decode(drawn.rows.frames)
+        sequences = Sequences(frames, lengths)
+        return sequences, sequences.split(drawn.states)  # type: ignore[return-value]
 
     # Public -----------------------------------------------------------------------------
 
@@ -123,29 +200,130 @@ class FittedChainsEstimator(BaseEstimator):
         read = self._encode(X, lengths)
         return class_posterior(self._log_joint(read.rows))[0] - read.log_volume()
 
-    def _paths(self, rows: SequenceRows, labels: IntArray) -> tuple[FloatArray, IntArray]:
-        """Return scores (n,) and states (F,) of the best paths in given classes."""
+    def decode(self, X: Any, lengths: Any = None) -> tuple[FloatArray, list[IntArray]]:
+        r"""Return the most probable path of states of each sequence.
+
+        .. math:: \hat s_{1:T} = \arg\max_{s_{1:T}} p(x_{1:T}, s_{1:T}),
+
+        found by Viterbi's algorithm.
+
+        Parameters
+        ----------
+        X, lengths
+            Sequences, as in `score_samples`.
+
+        Returns
+        -------
+        scores : ndarray of shape (n,)
+            :math:`\log p(x_{1:T}, \hat s_{1:T})`, in the units of the columns.
+        states : list of ndarray of shape (T_i,)
+            Number of the state at each frame.
+        """
+        read = self._encode(X, lengths)
+        return self._decoded(read, self._path_classes(read.rows))
+
+    def state_proba(self, X: Any, lengths: Any = None) -> list[FloatArray]:
+        r"""Return the probabilities of the states at each frame, given whole sequences.
+
+        .. math:: p(s_t \mid x_{1:T})
+
+        Parameters
+        ----------
+        X, lengths
+            Sequences, as in `score_samples`.
+
+        Returns
+        -------
+        probabilities : list of ndarray of shape (T_i, K)
+        """
+        read = self._encode(X, lengths)
+        return self._state_probabilities(read, self._path_classes(read.rows))
+
+    def typicality(
+        self, X: Any, lengths: Any = None, random_state: Any = 0
+    ) -> FloatArray:
+        r"""Return how typical sequences are, at most 0; the lower, the less typical.
+
+        .. math:: \log P\big( p(X_o) \le p(x_o) \mid T \big),
+
+        the logarithm of the probability that the model itself produces a sequence of no
+        higher density, among those of the same length :math:`T` and with the same holes.
+        So long sequences can be compared with short ones, and incomplete with complete
+        ones, which log densities do not allow. Below log 0.01 lie about one in a hundred
+        sequences of the model.
+
+        The log densities of sequences drawn from the model, 400 for each length and
+        pattern of holes, show how these are distributed; beyond the drawn ones, a gamma
+        distribution with their first three moments says how fast the tail falls.
+        With several classes this is done class by class,
+
+        .. math:: \log \sum_c p(c \mid T)\,
+                  P_c\big( \pi_c\, p_c(X_o) \le p(x_o) \mid T \big),
+
+        with at least 50 sequences of each.
+
+        Parameters
+        ----------
+        X, lengths
+            Sequences, as in `score_samples`.
+        random_state : int, RandomState or None, default=0
+            Of the draws. By default they are always the same, so that results can be
+            repeated; None uses the estimator's own.
+
+        Returns
+        -------
+        log_probability : ndarray of shape (n,)
+            Natural logarithm; it does not depend on the units of the columns.
+        """
+        read = self._encode(X, lengths)
+        log_density, _ = class_posterior(self._log_joint(read.rows))
+        seed = self._seed(random_state)
         with workers(self.n_jobs) as pool:
-            chunked = ChunkedRows(rows, self.model_, pool)
+            return log_typicality(
+                self.model_, self.schema_, read, log_density, seed, pool
+            )
 
-            def paths(number: int) -> tuple[FloatArray, IntArray]:
-                prepared = chunked.prepared(number, self.model_)
-                return self.model_.paths(prepared, labels[chunked.chunks[number]])
+    def predict_next(
+        self, X: Any, lengths: Any = None, n_steps: int = 1, return_std: bool = False
+    ) -> Any:
+        r"""Forecast the frames that follow the sequences.
 
-            parts = list(chunked.map(paths))
-        return tuple(map(np.concatenate, zip(*parts, strict=True)))  # type: ignore[return-value]
+        .. math:: p(x_{T+h} \mid x_{1:T}) = \sum_c p(c \mid x_{1:T})
+                  \sum_{s} p(s_{T+h} = s \mid x_{1:T}, c)\, p(x_{T+h} \mid c, s)
 
-    def _state_posterior(self, rows: SequenceRows, labels: IntArray) -> FloatArray:
-        """Return the probabilities (F, K) of states in given classes."""
-        with workers(self.n_jobs) as pool:
-            chunked = ChunkedRows(rows, self.model_, pool)
+        Where ends are modelled, all of it is given that the sequence goes on for
+        :math:`h` more frames.
 
-            def posterior(number: int) -> FloatArray:
-                prepared = chunked.prepared(number, self.model_)
-                own = labels[chunked.chunks[number]]
-                return self.model_.state_probabilities(prepared, own)
+        Parameters
+        ----------
+        X, lengths
+            Sequences, as in `score_samples`.
+        n_steps : int, default=1
+            How many frames to forecast.
+        return_std : bool, default=False
+            Return also the standard deviations of the distributions.
 
-            return np.concatenate(list(chunked.map(posterior)))
+        Returns
+        -------
+        frames : ndarray of shape (n, n_steps, d), or list of data frames
+            Means of the real columns and most probable categories of the others, like
+            the frames of training: data frames of ``n_steps`` rows if these were.
+        std : ndarray of shape (n, n_steps, d)
+            Standard deviations of the real columns, NaN for the others; only if
+            ``return_std``.
+        """
+        check_number("n_steps", n_steps, 1, whole=True)
+        rows, model = self._encode(X, lengths).rows, self.model_
+        belief = self._last_belief(rows, model)
+        beliefs, weights = [], []
+        for log_classes in self._next_classes(rows, n_steps):
+            belief = advanced(model, belief)
+            beliefs.append(belief)
+            weights.append(component_weights(model, belief, log_classes))
+        last = rows.frames[np.cumsum(rows.lengths) - 1]
+        steps = forecast_frames(model, self.schema_, last, beliefs, weights)
+        frames, deviations = assembled_frames(self.schema_, steps)
+        return (frames, deviations) if return_std else frames
 
     def impute(self, X: Any, lengths: Any = None) -> Any:
         """Fill the holes of sequences by what the whole of each sequence suggests.
@@ -175,3 +353,20 @@ class FittedChainsEstimator(BaseEstimator):
             parts = list(chunked.map(fill))
         frames = read.columns.replaced(new_columns(read.table, read.columns, parts))
         return restore(X, frames, lengths)
+
+
+def read_sample_lengths(lengths: Any, n_samples: int) -> IntArray | None:
+    """Return the lengths (n,) of sequences to be drawn; None if they are not given."""
+    check_number("n_samples", n_samples, 1, whole=True)
+    if lengths is None:
+        return None
+    if np.ndim(lengths) == 0:
+        check_number("lengths", lengths, 1, whole=True)
+        return np.full(n_samples, int(lengths))
+    found = read_lengths(lengths)
+    if len(found) != n_samples:
+        raise ValueError(
+            f"lengths has {len(found)} numbers, but n_samples={n_samples}: pass one for "
+            "each sequence, or a single number for all."
+        )
+    return found

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from hybridmix._typing import FloatArray
 from hybridmix.data import Schema
+from hybridmix.estimators.components import factors_in_units
 from hybridmix.estimators.published import component_attributes
 from hybridmix.models.chains import Chains
 
@@ -29,36 +31,50 @@ def state_attributes(
     attributes: dict[str, Any] = {
         "start_": np.exp(model.log_start),
         "transitions_": np.exp(model.log_transition),
-        "mixing_": np.exp(model.log_mixing),
         "mean_lengths_": model.mean_lengths,
     }
     log_exit = model.log_exit
     if log_exit is not None:
         attributes["exits_"] = np.exp(log_exit)
     shape = model.log_mixing.shape
-    own = {} if model.autoregressive else component_attributes(model, schema)
+    common = _COMMON | (_MATRICES if model.family.ties_components else set())
+    own = component_attributes(model, schema)
+    attributes["mixing_"] = own.pop("mixing_")
+    if model.autoregressive:
+        own.update(_regressions(model, schema))
     for name, value in own.items():
-        if isinstance(value, np.ndarray) and len(value) == model.n_components:
-            attributes[name] = value.reshape(*shape, *value.shape[1:])
-        elif name == "category_probabilities_":
-            parts = [part.reshape(*shape, *part.shape[1:]) for part in value]
-            attributes[name] = parts
-        else:
+        if name in common:
             attributes[name] = value
-    attributes["mixing_"] = np.exp(model.log_mixing)
+        elif isinstance(value, list):
+            attributes[name] = [part.reshape(*shape, *part.shape[1:]) for part in value]
+        else:
+            attributes[name] = value.reshape(*shape, *value.shape[1:])
     if has_classes:
         attributes["class_prior_"] = np.exp(model.log_class_prior)
         return attributes
-    return {name: _without_classes(name, value) for name, value in attributes.items()}
+    return {
+        name: value if name in common else _of_the_only_class(value)
+        for name, value in attributes.items()
+    }
+
+
+def _regressions(model: Chains, schema: Schema) -> dict[str, FloatArray]:
+    """Return how frames depend on the frame before, and what that leaves."""
+    parameters = factors_in_units(model, schema)[0]
+    matrices = {
+        "regressions_": parameters.regressions,
+        "covariances_": parameters.residuals.covariances,
+    }
+    if model.family.ties_components:
+        matrices = {name: shared[0] for name, shared in matrices.items()}
+    return {"intercepts_": parameters.intercepts, **matrices}
 
 
 # These do not have an axis of classes.
-_COMMON = ("loading_", "noise_variances_", "categories_")
+_COMMON = {"loading_", "noise_variances_", "categories_"}
+# Nor do these, if states share them.
+_MATRICES = {"covariances_", "regressions_"}
 
 
-def _without_classes(name: str, value: Any) -> Any:
-    if name in _COMMON or (name == "covariances_" and np.ndim(value) == 2):
-        return value
-    if isinstance(value, list):
-        return [part[0] for part in value]
-    return value[0]
+def _of_the_only_class(value: Any) -> Any:
+    return [part[0] for part in value] if isinstance(value, list) else value[0]

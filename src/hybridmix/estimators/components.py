@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from hybridmix._logsumexp import class_posterior
 from hybridmix._parallel import Workers, workers
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import Schema, Table
+from hybridmix.data.shapes import ColumnShape
 from hybridmix.evaluation import log_joint
 from hybridmix.models.chains import Chains
 from hybridmix.models.committee import Committee
@@ -133,17 +134,37 @@ class Marginal:
         They are those of its values, spikes among them, whatever its shape.
         """
         means, covariances = (part.reshape(-1) for part in self.moments())
-        deviations = np.sqrt(covariances)
-        shape = self.schema.shapes.get(self.schema.real[0])
-        if shape is None:
-            return means, deviations
-        means, deviations = shape.moments(means, deviations)
-        if not shape.spikes:
-            return means, deviations
-        codes = factors_in_units(self.model, self.schema)[1]
-        other, *shares = np.exp(codes.log_probabilities).T
-        squares = other * (deviations**2 + means**2)
-        means = other * means
-        for share, spike in zip(shares, shape.spikes, strict=True):
-            means, squares = means + share * spike, squares + share * spike**2
-        return means, np.sqrt(np.maximum(squares - means**2, 0.0))
+        shape = self.schema.shapes.get(self.schema.real[0], ColumnShape())
+        shares: Iterable[FloatArray] = ()
+        if shape.spikes:
+            codes = factors_in_units(self.model, self.schema)[1]
+            shares = np.exp(codes.log_probabilities).T
+        return value_moments(shape, means, np.sqrt(covariances), shares)
+
+
+def value_moments(
+    shape: ColumnShape,
+    means: FloatArray,
+    deviations: FloatArray,
+    shares: Iterable[FloatArray],
+) -> tuple[FloatArray, FloatArray]:
+    """Return means and deviations of the values of a column, spikes among them.
+
+    Parameters
+    ----------
+    shape : ColumnShape
+        Of the column.
+    means, deviations : ndarray
+        Of the mapped values that are not spikes.
+    shares : iterable of ndarray
+        Probabilities of such a value and of each spike; of no use without spikes.
+    """
+    means, deviations = shape.moments(means, deviations)
+    if not shape.spikes:
+        return means, deviations
+    other, *spiked = shares
+    squares = other * (deviations**2 + means**2)
+    means = other * means
+    for share, spike in zip(spiked, shape.spikes, strict=True):
+        means, squares = means + share * spike, squares + share * spike**2
+    return means, np.sqrt(np.maximum(squares - means**2, 0.0))

@@ -54,6 +54,11 @@ class AutoregressiveParameters(Parameters):
         """Number of columns of a frame."""
         return self.joint.means.shape[1] // 2
 
+    @property
+    def means(self) -> FloatArray:
+        """Means of a frame before which nothing is known, (J, d)."""
+        return self.joint.means[:, self.n_columns :]
+
     @cached_property
     def previous(self) -> FullParameters:
         """Marginal density of the frame before."""
@@ -92,8 +97,8 @@ class AutoregressiveParameters(Parameters):
     @cached_property
     def intercepts(self) -> FloatArray:
         """What regressions begin with, (J, d)."""
-        d, means = self.n_columns, self.joint.means
-        return means[:, d:] - np.squeeze(self.regressions @ means[:, :d, None], axis=2)
+        before = self.previous.means[:, :, None]
+        return self.means - np.squeeze(self.regressions @ before, axis=2)
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -93,16 +93,20 @@ class ChainCommittee:
         lengths : ndarray of shape (n,)
             Numbers of frames that these are of.
         """
+        return self.votes(list(map(log_joint_of, self.members)), lengths)
+
+    def votes(self, log_joints: Sequence[FloatArray], lengths: IntArray) -> FloatArray:
+        """Return the same from the log joint densities (C, n) of all members."""
         scales = per_frame_scales(lengths, self.length_power)
         votes = []
-        for member, share, temperature, uniform in zip(
-            self.members,
+        for joint, share, temperature, uniform in zip(
+            log_joints,
             self.shares,
             self.temperatures,
             self.uniform_shares,
             strict=True,
         ):
             calibration = Calibration(float(temperature), float(uniform))
-            own = calibration.log_probabilities(log_joint_of(member) * scales)
+            own = calibration.log_probabilities(joint * scales)
             votes.append(own + np.log(share))
         return np.logaddexp.reduce(votes, axis=0)

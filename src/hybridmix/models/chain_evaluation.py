@@ -9,7 +9,7 @@ import numpy as np
 
 from hybridmix._logsumexp import grouped_logsumexp
 from hybridmix._typing import FloatArray, IntArray
-from hybridmix.families.base import Notes
+from hybridmix.families.base import Notes, Prepared
 from hybridmix.models.base import Evaluation
 from hybridmix.models.chain_statistics import ChainStatistics, components_of
 from hybridmix.models.forward_backward import (
@@ -81,6 +81,11 @@ def log_emissions(model: Chains, packed: PackedFrames) -> FloatArray:
     return _all_emissions(model, packed)[0]
 
 
+def emissions_of(model: Chains, frames: Prepared) -> FloatArray:
+    """Return the log emission densities (C, K, f) of frames that were prepared."""
+    return _emissions(model, frames).log_density
+
+
 def _all_emissions(
     model: Chains, packed: PackedFrames
 ) -> tuple[FloatArray, list[_Emissions]]:
@@ -98,7 +103,7 @@ def _all_emissions(
     return joined, parts
 
 
-def _emissions(model: Chains, frames: object) -> _Emissions:
+def _emissions(model: Chains, frames: Prepared) -> _Emissions:
     """Evaluate the states of all classes of a model."""
     log_density, notes = model.family.evaluate(frames, model.components)
     shape = (model.n_classes, model.n_states, log_density.shape[1])

@@ -27,11 +27,11 @@ def filled_frames(model: Chains, rows: SequenceRows) -> Rows:
     if not model.autoregressive:
         return model.family.impute(rows.frames, model.components, posterior)
     filled = model.family.impute(with_previous(rows), model.components, posterior)
-    parameters = _autoregressive_part(model.components)
+    parameters = autoregressive_part(model.components)
     return Rows(smoothed_frames(rows, parameters, posterior), None, filled.codes)
 
 
-def _autoregressive_part(components: Parameters) -> AutoregressiveParameters:
+def autoregressive_part(components: Parameters) -> AutoregressiveParameters:
     """Return the parameters of the real columns."""
     factors = getattr(components, "factors", (components,))
     return next(own for own in factors if isinstance(own, AutoregressiveParameters))

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from hybridmix._typing import IntArray
-from hybridmix.data.rows import Rows
+from hybridmix.data.rows import MISSING_CODE, Rows
 from hybridmix.data.sequence_rows import SequenceRows
 from hybridmix.families.base import Family, Prepared
 from hybridmix.models.packing import Packing
@@ -95,16 +95,28 @@ def with_previous(rows: SequenceRows) -> Rows:
 
     Nothing is known of what is before the first frame of a sequence.
     """
-    real, observed = rows.frames.real, rows.frames.observed
-    if observed is None:
-        observed = np.ones(real.shape, dtype=bool)
-    before, before_observed = np.zeros_like(real), np.zeros_like(observed)
-    before[:, 1:] = real[:, :-1]
-    before_observed[:, 1:] = observed[:, :-1]
+    frames = rows.frames
+    before, known = np.zeros_like(frames.real), np.zeros(frames.real.shape, dtype=bool)
+    before[:, 1:] = frames.real[:, :-1]
+    known[:, 1:] = True if frames.observed is None else frames.observed[:, :-1]
     before[:, rows.starts] = 0.0
-    before_observed[:, rows.starts] = False
+    known[:, rows.starts] = False
+    return after(Rows(before, known, frames.codes), frames)
+
+
+def after(before: Rows, frames: Rows) -> Rows:
+    """Return frames whose real columns stand after those of given frames before them."""
+    masks = [
+        np.ones(own.real.shape, dtype=bool) if own.observed is None else own.observed
+        for own in (before, frames)
+    ]
+    return Rows(np.vstack([before.real, frames.real]), np.vstack(masks), frames.codes)
+
+
+def unknown_frames(n_real: int, n_codes: int, n_frames: int) -> Rows:
+    """Return frames of which nothing is known."""
     return Rows(
-        np.vstack([before, real]),
-        np.vstack([before_observed, observed]),
-        rows.frames.codes,
+        np.zeros((n_real, n_frames)),
+        np.zeros((n_real, n_frames), dtype=bool),
+        np.full((n_codes, n_frames), MISSING_CODE, np.int32),
     )

@@ -37,11 +37,11 @@ def log_tail_probability(evaluation: MixtureEvaluation) -> FloatArray:
         evaluation.prepared, model.components, evaluation.notes
     )
     log_weights = model.log_weights[:, None]
-    log_tail = _log_gamma_tail(log_weights - log_density - offset, mean, variance)
+    log_tail = log_gamma_tail(log_weights - log_density - offset, mean, variance)
     return np.minimum(logsumexp(log_weights + log_tail, axis=0), 0.0)
 
 
-def _log_gamma_tail(
+def log_gamma_tail(
     energy: FloatArray, mean: FloatArray, variance: FloatArray
 ) -> FloatArray:
     """Return logs of the probabilities of energies that are no lower.
