@@ -8,6 +8,7 @@ from hybridmix.objectives import (
     ConditionalLikelihood,
     Likelihood,
     Margin,
+    PerFrame,
     PredictiveLikelihood,
     ScaledMargin,
 )
@@ -21,6 +22,8 @@ OBJECTIVES = {
     "scaled margin": ScaledMargin(sharpness=2.0, power=0.4),
     "hybrid": Blend(Likelihood(0.3), Margin(), 5.0),
     "likelihood + conditional": Blend(Likelihood(), ConditionalLikelihood(), 2.0),
+    "per frame": PerFrame(Margin(3.0, 1.5, 0.7), 0.5),
+    "hybrid per frame": Blend(Likelihood(0.3), PerFrame(ConditionalLikelihood()), 5.0),
 }
 
 
@@ -33,7 +36,7 @@ def sample(n_classes=4, n_rows=200, seed=0):
 @pytest.mark.parametrize("name", OBJECTIVES)
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_weights_are_the_derivatives_of_the_values(name, n_classes):
-    objective = OBJECTIVES[name]
+    objective = OBJECTIVES[name].of_units(1 + np.arange(200) % 9)
     log_joint, labels = sample(n_classes)
     values, weights = objective.values_and_weights(log_joint, labels)
     assert values.shape == (len(objective.parts), 200)
@@ -137,3 +140,47 @@ def test_the_predictive_likelihood_compares_two_views_of_a_row():
     values, weights = PredictiveLikelihood().values_and_weights(log_joint, labels)
     np.testing.assert_array_equal(values[0], log_joint[0] - log_joint[1])
     np.testing.assert_array_equal(weights, [[1.0] * 200, [-1.0] * 200])
+
+
+def test_objectives_per_frame_are_those_of_scaled_log_densities():
+    log_joint, labels = sample()
+    lengths = 1 + np.arange(200) % 7
+    for term in (Margin(), ConditionalLikelihood(), Likelihood(0.3)):
+        for power in (0.0, 0.5, 1.0):
+            scales = lengths**-power
+            values, weights = (
+                PerFrame(term, power)
+                .of_units(lengths)
+                .values_and_weights(log_joint, labels)
+            )
+            expected = term.values_and_weights(log_joint * scales, labels)
+            np.testing.assert_allclose(values, expected[0])
+            np.testing.assert_allclose(weights, expected[1] * scales)
+
+
+def test_objectives_per_frame_are_the_plain_ones_where_lengths_are_unknown():
+    log_joint, labels = sample()
+    objective = PerFrame(Margin())
+    assert objective.parts == Margin.parts
+    assert (objective.needs_rivals, objective.signed) == (True, True)
+    assert not PerFrame(Likelihood()).signed
+    for found, expected in zip(
+        objective.values_and_weights(log_joint, labels),
+        Margin().values_and_weights(log_joint, labels),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("objective", [PerFrame("margin"), PerFrame(Margin(), -1.0)])
+def test_objectives_per_frame_check_themselves(objective):
+    with pytest.raises(ValueError, match=r"term|power"):
+        objective.check_consistent()
+
+
+def test_lengths_reach_all_parts_of_a_blend():
+    lengths = np.array([1, 4])
+    inner = PerFrame(ConditionalLikelihood())
+    blend = Blend(inner, Blend(Likelihood(), inner, 2.0), 3.0).of_units(lengths)
+    for part in (blend.first, blend.second.second):
+        np.testing.assert_allclose(part.scales, [1.0, 0.25])

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any, Generic
+from typing import Generic
 
 import numpy as np
 
 from hybridmix._parallel import Workers
 from hybridmix._typing import BoolArray, FloatArray, IntArray
-from hybridmix.data.rows import UNLABELLED, LabelledUnits
+from hybridmix.data.rows import UNLABELLED, LabelledUnits, Rows
 from hybridmix.evaluation import ChunkedRows
 from hybridmix.models.base import Model, S
 from hybridmix.objectives.base import Objective
@@ -239,7 +239,7 @@ class Problem:
 
     def sample(
         self, label: int, n_rows: int, generator: np.random.Generator
-    ) -> tuple[Any, FloatArray]:
+    ) -> tuple[Rows, FloatArray]:
         """Draw rows of a class, or of all if it has none, with their weights."""
         index: IntArray = np.flatnonzero(self._dataset.labels == label)
         if len(index) == 0:

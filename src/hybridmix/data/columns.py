@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from numbers import Number
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -183,7 +183,7 @@ def build_table(
     return result if kept.kind == "O" else result.astype(_holding_nan(kept))
 
 
-def _holding_nan(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def _holding_nan(dtype: np.dtype[np.generic]) -> np.dtype[np.generic]:
     """Return the type for real values of a table whose categories have a type."""
     return np.dtype(np.float64) if dtype.kind in "iu" else dtype
 

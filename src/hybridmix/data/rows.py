@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -66,7 +66,10 @@ class Rows:
         return seen
 
 
-class RowSource(Protocol):
+U = TypeVar("U", covariant=True)  # units
+
+
+class RowSource(Protocol[U]):
     """Anything that hands out encoded units by number: rows, a table, sequences."""
 
     @property
@@ -84,7 +87,7 @@ class RowSource(Protocol):
         """Mask (d, n) of the observed real cells; None when all are."""
         ...
 
-    def __getitem__(self, index: slice | IntArray) -> Any:
+    def __getitem__(self, index: slice | IntArray) -> U:
         """Return the units of a range or of a list of numbers."""
         ...
 
@@ -205,7 +208,7 @@ class Dataset(LabelledUnits[Rows]):
     @classmethod
     def arrange(
         cls,
-        source: RowSource,
+        source: RowSource[Rows],
         labels: IntArray,
         weights: FloatArray | None = None,
     ) -> Dataset:

@@ -77,7 +77,7 @@ class SequenceDataset(LabelledUnits[SequenceRows]):
     @classmethod
     def arrange(
         cls,
-        frames: RowSource,
+        frames: RowSource[Rows],
         lengths: IntArray,
         labels: IntArray,
         weights: FloatArray | None = None,

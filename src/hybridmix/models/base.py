@@ -125,7 +125,8 @@ class Model(ABC, Generic[P, S]):
     def evaluate_own(self, prepared: P, labels: IntArray) -> Evaluation[S]:
         """Evaluate every row by its own class; other log joint densities are -inf.
 
-        All classes are evaluated together, not one by one. The labels (n,) of prepared rows are always the same.
+        All classes are evaluated together, not one by one. The labels (n,) of prepared
+        rows are always the same.
         """
         raise UnsupportedError(self, "an evaluation of own classes")
 

@@ -132,9 +132,7 @@ def _in_logarithms(
     model: Chains, packed: PackedFrames, lanes: IntArray
 ) -> tuple[LogPass, Packing, IntArray]:
     """Pass over some lanes in logarithms; return also their packing and columns."""
-    whole = packed.packing
-    packing = Packing(whole.lengths[lanes], whole.group_of[lanes], whole.n_groups)
-    columns = whole.columns_of_lanes(lanes)[packing.source]
+    packing, columns = packed.packing.of_lanes(lanes)
     log_emission = log_emissions(model, packed)[:, :, columns]
     chains = chain_weights(model, packed)
     return log_forward_backward(packing, log_emission, chains), packing, columns

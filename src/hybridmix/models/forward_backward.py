@@ -12,11 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hybridmix._typing import BoolArray, FloatArray
+from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.models.packing import Packing
 
-# exp() of less than this is nothing next to the most probable state of a frame.
+# Log densities of a frame that are lower than this, compared with its most probable
+# state, are raised to it. Sequences in which that shows are passed again in logarithms.
 _LOWEST = -600.0
+# Log likelihoods that differ by less are the same.
+_SAME = 1e-10
 # Where so little of the mass of a frame is left, digits may be lost: such sequences are
 # passed again in logarithms.
 _SMALLEST = 1e-200
@@ -92,12 +95,37 @@ def forward(
     largest = log_emission.max(axis=1)
     emission = log_emission
     emission -= largest[:, None]
+    is_raised = not emission.min() >= _LOWEST
     np.maximum(emission, _LOWEST, out=emission)
     np.exp(emission, out=emission)
-    alpha, scale = np.empty_like(emission), np.empty_like(largest)
+    alpha, scale, end = _scaled_pass(packing, emission, chains)
+    with np.errstate(all="ignore"):
+        log_scale = np.log(scale)
+    log_likelihood = _sums_by_lane(packing, log_scale + largest)
+    is_exact = np.ones(n, dtype=bool)
+    is_small = ~(scale > _SMALLEST)
+    if is_small.any():
+        is_exact[packing.lane[is_small.any(axis=0)]] = False
+    if end is not None:
+        with np.errstate(divide="ignore"):
+            log_likelihood += np.log(end)
+        is_exact &= np.all(end > _SMALLEST, axis=0)
+    if is_raised:
+        misled = _misled_lanes(packing, emission, chains, log_scale, end, is_exact)
+        is_exact[misled] = False
+    return ForwardPass(
+        packing, chains, log_likelihood, emission, alpha, scale, end, is_exact
+    )
+
+
+def _scaled_pass(
+    packing: Packing, emission: FloatArray, chains: ChainWeights
+) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+    """Return `alpha`, `scale` and `end` of a `ForwardPass` over emissions (P, K, F)."""
+    n = packing.n_sequences
+    alpha, scale = np.empty_like(emission), np.empty_like(emission[:, 0])
     transition = np.exp(chains.log_transition).transpose(0, 1, 3, 2).copy()
     start = np.exp(chains.on_lanes(chains.log_start, packing))
-    end = None
     with np.errstate(all="ignore"):
         here = alpha[:, :, :n]
         np.multiply(start, emission[:, :, :n], out=here)
@@ -114,24 +142,61 @@ def forward(
             here *= emission[:, :, columns]
             total = np.add.reduce(here, axis=1, out=scale[:, columns])
             here /= total[:, None]
-        logs = np.log(scale)
-        logs += largest
-        log_likelihood = np.empty((len(logs), n))
-        for plane, part in enumerate(logs):
-            log_likelihood[plane] = np.bincount(packing.lane, part, n)
-        is_small = ~(scale > _SMALLEST)
-        if chains.log_exit is not None:
-            leaving = np.exp(chains.on_lanes(chains.log_exit, packing))
-            end = np.sum(alpha[:, :, packing.last] * leaving, axis=1)
-            log_likelihood += np.log(end)
-    is_exact = np.ones(n, dtype=bool)
-    if is_small.any():
-        is_exact[packing.lane[is_small.any(axis=0)]] = False
-    if end is not None:
-        is_exact &= np.all(end > _SMALLEST, axis=0)
-    return ForwardPass(
-        packing, chains, log_likelihood, emission, alpha, scale, end, is_exact
-    )
+        if chains.log_exit is None:
+            return alpha, scale, None
+        leaving = np.exp(chains.on_lanes(chains.log_exit, packing))
+        return alpha, scale, np.sum(alpha[:, :, packing.last] * leaving, axis=1)
+
+
+def _sums_by_lane(packing: Packing, values: FloatArray) -> FloatArray:
+    """Sum values (P, F) of columns by lane, (P, n)."""
+    sums = np.empty((len(values), packing.n_sequences))
+    for plane, part in enumerate(values):
+        sums[plane] = np.bincount(packing.lane, part, packing.n_sequences)
+    return sums
+
+
+def _misled_lanes(
+    packing: Packing,
+    emission: FloatArray,
+    chains: ChainWeights,
+    log_scale: FloatArray,
+    end: FloatArray | None,
+    is_exact: BoolArray,
+) -> IntArray:
+    """Return the lanes whose log likelihood depends on emissions that were raised.
+
+    A path with raised emissions has a relative density of at most ``exp(_LOWEST)``. Where
+    the sum over all paths is much larger, they do not matter. Otherwise the lane is
+    passed again without these emissions, and the difference shows.
+    """
+    lowest = np.exp(_LOWEST)
+    has_raised = np.zeros(packing.n_sequences, dtype=bool)
+    has_raised[packing.lane[(emission <= lowest).any(axis=(0, 1))]] = True
+    total = _relative_log_likelihood(packing, log_scale, end)
+    room = np.log(packing.lengths * emission.shape[1] / _SAME)
+    is_doubtful = has_raised & is_exact & np.any(total < _LOWEST + room, axis=0)
+    lanes = np.flatnonzero(is_doubtful)
+    if len(lanes) == 0:
+        return lanes
+    part, columns = packing.of_lanes(lanes)
+    kept = emission[:, :, columns]
+    kept[kept <= lowest] = 0.0
+    _, scale, end = _scaled_pass(part, kept, chains)
+    with np.errstate(divide="ignore"):
+        without = _relative_log_likelihood(part, np.log(scale), end)
+    own = lanes[part.order]
+    is_same = np.all(np.abs(total[:, own] - without) < _SAME, axis=0)
+    return own[~is_same]
+
+
+def _relative_log_likelihood(
+    packing: Packing, log_scale: FloatArray, end: FloatArray | None
+) -> FloatArray:
+    """Return log densities (P, n) relative to the largest emissions of all frames."""
+    total = _sums_by_lane(packing, log_scale)
+    with np.errstate(divide="ignore"):
+        return total if end is None else total + np.log(end)
 
 
 @dataclass(frozen=True)
@@ -253,11 +318,18 @@ def log_forward_backward(
                 )
         last = packing.last
         log_likelihood = _logsumexp(log_alpha[:, :, last] + log_beta[:, :, last], 1)
-        known = np.where(np.isfinite(log_likelihood), log_likelihood, np.inf)
-        known = known[:, packing.lane]
-        states = np.exp(log_alpha + log_beta - known[:, None])
-        transitions = np.exp(transitions - known[:, None, None])
+        # Each frame has a sum of its own: large logarithms have few digits left.
+        states = _shares(log_alpha + log_beta, (1,))
+        transitions = _shares(transitions, (1, 2))
     return LogPass(log_likelihood, states, transitions)
+
+
+def _shares(logs: FloatArray, axes: tuple[int, ...]) -> FloatArray:
+    """Return exponentials divided by their sum over axes; zero where all are zero."""
+    largest = logs.max(axis=axes, keepdims=True)
+    shares = np.exp(logs - np.where(np.isfinite(largest), largest, 0.0))
+    total = shares.sum(axis=axes, keepdims=True)
+    return shares / np.where(total > 0.0, total, 1.0)
 
 
 def _logsumexp(values: FloatArray, axis: int) -> FloatArray:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -81,7 +80,7 @@ class Packing:
         self.sizes = _lanes_going_on(self.lengths, self.group_of, n_times, n_groups)
         sizes = self.sizes.ravel()
         offsets = (np.cumsum(sizes) - sizes).reshape(self.sizes.shape)
-        self._offsets = offsets
+        self._offsets: IntArray = offsets
         rank = np.arange(int(sizes.sum())) - np.repeat(offsets.ravel(), sizes)
         time, group = (
             np.repeat(part.ravel(), sizes) for part in np.indices(self.sizes.shape)
@@ -113,8 +112,8 @@ class Packing:
     def steps(self) -> list[tuple[slice, list[Block]]]:
         """For each time after the first: its columns, and the blocks they consist of."""
         ends = np.cumsum(self.sizes.sum(axis=1)).tolist()
-        offsets: Any = self._offsets.tolist()
-        sizes: Any = self.sizes.tolist()
+        offsets: list[list[int]] = self._offsets.tolist()
+        sizes: list[list[int]] = self.sizes.tolist()
         steps = []
         for time in range(1, len(sizes)):
             blocks = []
@@ -146,7 +145,12 @@ class Packing:
         later = [own[np.searchsorted(own, n) :] for own in self.columns_of]
         return [(self.before[own - n], own) for own in later]
 
-    def columns_of_lanes(self, lanes: IntArray) -> IntArray:
+    def of_lanes(self, lanes: IntArray) -> tuple[Packing, IntArray]:
+        """Return a packing of some lanes, and where its columns stand in this one."""
+        own = Packing(self.lengths[lanes], self.group_of[lanes], self.n_groups)
+        return own, self._columns_of_lanes(lanes)[own.source]
+
+    def _columns_of_lanes(self, lanes: IntArray) -> IntArray:
         """Return the columns of some lanes, one lane after the other in order of time."""
         lengths = self.lengths[lanes]
         group = np.repeat(self.group_of[lanes], lengths)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -126,7 +126,7 @@ def chain_candidates(
         How much effort it may take.
     """
     stations = tuple(_stations(options.discrimination, automatic, budget))
-    found: dict[Any, ChainCandidate] = {}
+    found: dict[tuple[str, int, str], ChainCandidate] = {}
     for form in _forms(options, dataset, schema, budget):
         shape, structure = options.shape, options.structure
         if automatic.topology:
@@ -168,22 +168,27 @@ def _forms(
     n_columns = len(schema.real)
     frames = dataset.labelled().frames()
     per_class = float(np.median(np.bincount(frames.labels))) / options.shape.n_mixed
-    is_wide = n_columns > _WIDE
-
-    def allowed(n_states: int, covariance_type: str) -> bool:
-        needed = _FRAMES_PER_MEAN
-        if covariance_type == "full":
-            needed += _FRAMES_PER_COVARIANCE * n_columns
-        return n_states == 1 or n_states * needed <= per_class
-
-    types = ["diag", "tied", "full"] if n_columns > 1 and not is_wide else ["diag"]
-    if options.shape.autoregressive:
-        types = ["tied", "full"]
     sizes = (1, 2, 3, 5, 8, 12) if budget.is_thorough else (1, 3, 5, 8)
-    for covariance_type in types:
+    most_ergodic = sizes[-1] if budget.is_thorough else 5
+    for covariance_type in _covariance_types(n_columns, options.shape.autoregressive):
+        needed = _frames_per_state(covariance_type, n_columns)
         for n_states in sizes:
-            if not allowed(n_states, covariance_type):
+            if n_states > 1 and n_states * needed > per_class:
                 break
             yield Form("left-right", n_states, covariance_type)
-            if 1 < n_states <= 5 or (n_states > 1 and budget.is_thorough):
+            if 1 < n_states <= most_ergodic:
                 yield Form("ergodic", n_states, covariance_type)
+
+
+def _covariance_types(n_columns: int, autoregressive: bool) -> tuple[str, ...]:
+    """Return the types that suit a number of real columns, the simplest first."""
+    if autoregressive:
+        return ("tied", "full")
+    return ("diag", "tied", "full") if 1 < n_columns <= _WIDE else ("diag",)
+
+
+def _frames_per_state(covariance_type: str, n_columns: int) -> int:
+    """Return how many frames of its class a state should have."""
+    if covariance_type == "full":
+        return _FRAMES_PER_MEAN + _FRAMES_PER_COVARIANCE * n_columns
+    return _FRAMES_PER_MEAN

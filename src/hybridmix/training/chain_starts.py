@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from hybridmix.families.base import Parameters
 from hybridmix.models.chains import Chains
 from hybridmix.models.packed import with_previous
 from hybridmix.training.starts import start_memberships
-from hybridmix.training.topologies import first_tables, runs_left_to_right
+from hybridmix.training.topologies import Topology, first_tables, runs_left_to_right
 
 # Rounds in which frames move to the state of the best path.
 _ROUNDS = 2
@@ -45,7 +44,7 @@ class ChainShape:
 
     n_states: int
     n_mixed: int
-    topology: Any
+    topology: Topology
     with_exits: bool
     autoregressive: bool
     concentration: float

@@ -237,7 +237,7 @@ def sequence_history(
     schema: Schema,
     unlabelled_weight: float,
 ) -> Mapping[str, FloatArray]:
-    """Return the traces of a solution, as means per sequence in the units of the table."""
+    """Return the traces of a solution: means per sequence, in units of the table."""
     history = {name: np.array(trace) for name, trace in solution.traces.items()}
     if "likelihood" in history:
         log_volume = 0.0

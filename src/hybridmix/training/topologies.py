@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from hybridmix._typing import BoolArray, FloatArray
 
+# A name, or a mask (K, K) of the possible transitions.
+Topology: TypeAlias = str | npt.ArrayLike
 TOPOLOGIES = ("left-right", "ergodic")
 # No state is left with a higher probability than this at the start.
 _MOST_LEAVING = 0.5
 
 
-def check_topology(topology: Any, n_states: int | None) -> None:
+def check_topology(topology: object, n_states: int | None) -> None:
     """Refuse what is neither the name of a topology nor a mask of transitions."""
     if isinstance(topology, str):
         if topology not in TOPOLOGIES:
@@ -41,7 +44,7 @@ def check_topology(topology: Any, n_states: int | None) -> None:
         )
 
 
-def transition_mask(topology: Any, n_states: int) -> BoolArray:
+def transition_mask(topology: Topology, n_states: int) -> BoolArray:
     """Return which state (column) may follow which (row), (K, K)."""
     if isinstance(topology, str):
         if topology == "ergodic":
@@ -51,7 +54,7 @@ def transition_mask(topology: Any, n_states: int) -> BoolArray:
     return np.asarray(topology).astype(bool)
 
 
-def runs_left_to_right(topology: Any) -> bool:
+def runs_left_to_right(topology: Topology) -> bool:
     """Return whether states follow each other in time, from the first one on."""
     if isinstance(topology, str):
         return topology == "left-right"
@@ -59,7 +62,7 @@ def runs_left_to_right(topology: Any) -> bool:
 
 
 def first_tables(
-    topology: Any, n_states: int, mean_length: float, with_exits: bool
+    topology: Topology, n_states: int, mean_length: float, with_exits: bool
 ) -> tuple[FloatArray, FloatArray]:
     """Return log probabilities of first states and of moves, to begin training with.
 
