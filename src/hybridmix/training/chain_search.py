@@ -19,9 +19,8 @@ from hybridmix.training.chain_plan import AutomaticChains, chain_candidates
 from hybridmix.training.chain_trials import ChainScore, ChainSearch, Part
 from hybridmix.training.chains import (
     ChainOptions,
-    ChainRun,
     FittedChains,
-    chosen_weight,
+    candidate_weights,
     fit_chains,
     sequence_history,
 )
@@ -33,6 +32,8 @@ from hybridmix.training.votes import fitted_shares
 _N_FOLDS, _FEW = 3, 1000
 # Otherwise this share of them is held out, and at most this many are trained on.
 _HELD_SHARE, _MOST = 0.3, 1000
+# Candidates see at most this many unlabelled sequences, which count for all of them.
+_MOST_UNLABELLED = 500
 _MOST_MEMBERS = 3
 
 
@@ -75,10 +76,12 @@ def fit_chosen(
         chosen = replace(chosen, calibrate=options.calibrate and can_hold)
         return fit_chains(chosen, dataset, schema, n_classes, generator, pool)
     plan = chain_candidates(options, automatic, parts[0][0], schema, budget)
-    first = ChainRun(plan[0].options, schema, n_classes, generator, pool)
-    weight = chosen_weight(first, dataset)
-    search = ChainSearch(parts, schema, n_classes, weight, generator, pool)
+    weights = candidate_weights(options.unlabelled_weight, dataset)
+    # Labels alone decide about the form: many unlabelled sequences would take long.
+    search = ChainSearch(parts, schema, n_classes, weights[-1], generator, pool)
     scores, interrupted = search.scores(plan, budget)
+    for weight in weights[:-1] if not interrupted else ():
+        search, scores, interrupted = _weighed(search, scores, weight, budget)
     fitted = _fitted_density if n_classes == 1 else _fitted_committee
     return fitted(search, scores, dataset, schema, interrupted)
 
@@ -89,20 +92,62 @@ def _parts(dataset: SequenceDataset, generator: np.random.Generator) -> list[Par
     if counts.max() < 2:
         return []
     if counts.sum() <= _FEW:
-        return list(dataset.folds(_N_FOLDS, generator))
+        thinned = _thinned(dataset, counts.sum(), generator)
+        return list(thinned.folds(_N_FOLDS, generator))
     rest, held = dataset.split(_HELD_SHARE, generator)
-    return [(_thinned(rest, generator), _thinned(held, generator))]
+    return [(_thinned(rest, _MOST, generator), _thinned(held, _MOST, generator))]
 
 
-def _thinned(dataset: SequenceDataset, generator: np.random.Generator) -> SequenceDataset:
-    """Return a random part of the sequences; every class keeps some."""
-    kept = []
-    share = min(1.0, _MOST / max(dataset.labelled().n_rows, 1))
+def _thinned(
+    dataset: SequenceDataset, n_labelled: int, generator: np.random.Generator
+) -> SequenceDataset:
+    """Return a random part of the sequences; every class keeps some.
+
+    The weights of unlabelled sequences grow so that their sum is about the same.
+    """
+    shares = {
+        is_labelled: min(1.0, most / max(part.n_rows, 1))
+        for is_labelled, part, most in (
+            (True, dataset.labelled(), n_labelled),
+            (False, dataset.unlabelled(), _MOST_UNLABELLED),
+        )
+    }
+    kept, weights = [], []
     for label in np.unique(dataset.labels):
         own = np.flatnonzero(dataset.labels == label)
+        share = shares[bool(label >= 0)]
         size = max(1, round(share * len(own)))
-        kept.append(np.sort(generator.choice(own, size, replace=False)))
-    return dataset.take(np.concatenate(kept))
+        index = np.sort(generator.choice(own, size, replace=False))
+        kept.append(index)
+        grown = 1.0 if label >= 0 else 1.0 / share
+        weights.append(grown * dataset.filled_weights[index])
+    thinned = dataset.take(np.concatenate(kept))
+    return replace(thinned, weights=np.concatenate(weights))
+
+
+def _weighed(
+    search: ChainSearch, scores: list[ChainScore], weight: float, budget: Budget
+) -> tuple[ChainSearch, list[ChainScore], bool]:
+    """Try another weight of unlabelled sequences with the members of the committee.
+
+    Return the better search, its scores, and whether the user has ended it.
+    """
+    members, _, _ = _chosen(search, scores)
+    plan = list(dict.fromkeys(member.candidate for member in members))
+    other = search.weighing(weight)
+    try:
+        found, interrupted = other.scores(plan, budget)
+    except KeyboardInterrupt:
+        return search, scores, True
+    if _best_value(other, found) > _best_value(search, scores):
+        return other, found, interrupted
+    return search, scores, interrupted
+
+
+def _best_value(search: ChainSearch, scores: Sequence[ChainScore]) -> float:
+    """Return the best mean log probability of the classes of held-out sequences."""
+    values = [search.held.log_scores(score.log_probabilities) for score in scores]
+    return max(float(np.average(v, weights=search.held.weights)) for v in values)
 
 
 def _best_density(search: ChainSearch, scores: Sequence[ChainScore]) -> ChainScore:

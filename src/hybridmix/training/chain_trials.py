@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 import warnings
 from collections.abc import Sequence
@@ -120,6 +121,12 @@ class ChainSearch:
     def first_part(self) -> SequenceDataset:
         """The sequences that candidates are trained on first."""
         return self._parts[0][0]
+
+    def weighing(self, unlabelled_weight: float) -> ChainSearch:
+        """Return the same search with another weight of unlabelled sequences."""
+        other = copy.copy(self)
+        other.unlabelled_weight = unlabelled_weight
+        return other
 
     def run_of(self, options: ChainOptions) -> ChainRun:
         """Return a run of training with some options."""

@@ -126,9 +126,8 @@ class FittedChains:
 
 
 # Sequences are held out in this many folds to calibrate the probabilities, and to choose
-# the weight of unlabelled sequences among these shares of the balanced one.
+# the weight of unlabelled sequences.
 _FOLDS = 3
-_WEIGHT_SHARES = (1.0, 0.1, 0.0)
 
 
 def fit_chains(
@@ -182,25 +181,37 @@ def fit_chains(
     )
 
 
+def candidate_weights(
+    given: float | str, dataset: SequenceDataset
+) -> tuple[float, ...]:
+    """Return what an unlabelled sequence may count; a given weight, or the choices.
+
+    Unlabelled sequences help where classes are clusters and harm where they are not:
+    they may count as much as labelled ones, no more than these in total, or nothing.
+    """
+    if not isinstance(given, str):
+        return (float(given),)
+    if dataset.unlabelled().n_rows == 0:
+        return (1.0,)
+    return (balanced_weight(dataset), 1.0, 0.0)
+
+
 def chosen_weight(run: ChainRun, dataset: SequenceDataset) -> float:
     """Return the weight of an unlabelled sequence; "auto" asks held-out labels."""
-    given = run.options.unlabelled_weight
-    if not isinstance(given, str):
-        return float(given)
-    if dataset.unlabelled().n_rows == 0:
-        return 1.0
-    balanced = balanced_weight(dataset)
+    weights = candidate_weights(run.options.unlabelled_weight, dataset)
+    if len(weights) == 1:
+        return weights[0]
     folds = list(dataset.folds(_FOLDS, run.generator))
 
-    def wrong(share: float) -> float:
+    def wrong(weight: float) -> float:
         total = 0.0
         for rest, held in folds:
-            model = finished(run.solve_likelihood(rest, share * balanced))
+            model = finished(run.solve_likelihood(rest, weight))
             best = log_joint(model, held.rows, run.pool).argmax(axis=0)
             total += float(held.filled_weights @ (best != held.labels))
         return total
 
-    return balanced * min(_WEIGHT_SHARES, key=wrong) if folds else balanced
+    return min(weights, key=wrong)
 
 
 def _calibrated(
