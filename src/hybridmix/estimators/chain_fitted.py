@@ -255,12 +255,8 @@ class FittedChainsEstimator(BaseEstimator):
         The log densities of sequences drawn from the model, 400 for each length and
         pattern of holes, show how these are distributed; beyond the drawn ones, a gamma
         distribution with their first three moments says how fast the tail falls.
-        With several classes this is done class by class,
-
-        .. math:: \log \sum_c p(c \mid T)\,
-                  P_c\big( \pi_c\, p_c(X_o) \le p(x_o) \mid T \big),
-
-        with at least 50 sequences of each.
+        With several classes this is done class by class, with at least 40 sequences of
+        each.
 
         Parameters
         ----------

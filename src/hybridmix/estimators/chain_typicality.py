@@ -6,6 +6,7 @@ from collections import defaultdict
 
 import numpy as np
 
+from hybridmix._logsumexp import class_posterior
 from hybridmix._parallel import Workers
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data import Schema
@@ -17,7 +18,7 @@ from hybridmix.models.chains import Chains
 from hybridmix.models.typicality import log_gamma_tail
 
 # Sequences that are drawn for each length: in all, and at least for each class.
-_N_DRAWS, _FEWEST = 400, 50
+_N_DRAWS, _FEWEST = 400, 40
 # The skewness of gamma distributions is held between these.
 _LEAST_SKEW, _MOST_SKEW = 0.05, 2.0
 
@@ -33,7 +34,7 @@ def log_typicality(
     r"""Return logs of the probabilities that a model produces no denser sequences.
 
     .. math:: \log \sum_c p(c \mid T)\,
-              P_c\big( \pi_c\, p_c(X_o) \le p(x_o) \mid T \big)
+              P_c\big( p(X_o) \le p(x_o) \mid T \big)
 
     over sequences :math:`X` of the same length and with the same holes. The log densities
     of drawn sequences are taken for shifted gamma distributed, by their first three
@@ -101,7 +102,7 @@ class _Draws:
         self._spiked = list(schema.shaping.spiked)
 
     def energies(self, hole: BoolArray, no_code: BoolArray) -> FloatArray:
-        """Return minus the log joint densities (C, S) of draws that have some holes.
+        """Return minus the log densities (C, S) of draws from classes, with some holes.
 
         Parameters
         ----------
@@ -123,9 +124,8 @@ class _Draws:
                 np.where(no_codes, MISSING_CODE, frames.codes),
             )[:]
         prepared = self._model.prepare(SequenceRows(frames, self._lengths))
-        joint = self._model.evaluate_own(prepared, self._labels).log_joint
-        own = joint[self._labels, np.arange(len(self._labels))]
-        return -own.reshape(self._model.n_classes, -1)
+        log_density, _ = class_posterior(self._model.evaluate(prepared).log_joint)
+        return -log_density.reshape(self._model.n_classes, -1)
 
 
 def _log_tails(energies: FloatArray, level: FloatArray) -> FloatArray:
