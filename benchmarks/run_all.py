@@ -32,6 +32,7 @@ SCRIPTS = [
     "network_start",
     "med_selection",
     "med_tasks",
+    "latent_med",
     "roth",
     "roth_time",
     "roth_curves",

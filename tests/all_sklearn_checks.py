@@ -17,6 +17,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from hybridmix import (
     HybridMixtureClassifier,
     HybridMixtureClassifierCV,
+    LatentMEDClassifier,
     MEDClassifier,
     MEDFeatureSelector,
     MEDMultiTaskClassifier,
@@ -65,6 +66,8 @@ def expected_failures(estimator):
         return dict.fromkeys(dense, _DEALT_OUT)
     if isinstance(estimator, MEDClassifier) and estimator.calibrate:
         return dict.fromkeys(both if estimator.model == "linear" else dense, _DEALT_OUT)
+    if isinstance(estimator, LatentMEDClassifier):
+        return dict.fromkeys(dense, _DEALT_OUT if estimator.calibrate else WITHIN_TOL)
     if isinstance(estimator, _WITHIN_TOL):
         return dict.fromkeys(both, WITHIN_TOL)
     return {}
@@ -119,6 +122,18 @@ def machines():
     return [
         MEDClassifier(random_state=0),
         *(MEDClassifier(**exact, **further) for further in options),
+    ]
+
+
+def latents():
+    """Return classifiers of latent maximum entropy discrimination."""
+    fixed = {"n_init": 2, "random_state": 0}
+    exact = {"smoothness": 1.0, "tol": 1e-8, "max_iter": 1000, "calibrate": False}
+    return [
+        LatentMEDClassifier(**fixed),
+        LatentMEDClassifier(**fixed, **exact),
+        LatentMEDClassifier("rbf", **fixed, **exact),
+        LatentMEDClassifier(n_components=3, annealing=4.0, **fixed, **exact),
     ]
 
 
@@ -296,6 +311,7 @@ def main():
         *variants(),
         *others(),
         *machines(),
+        *latents(),
         *networks(),
         *regressors(),
         *switches(),

@@ -6,6 +6,7 @@ from hybridmix.estimators.embedding import MixtureEmbedding
 from hybridmix.estimators.hmm_classifier import HybridHMMClassifier
 from hybridmix.estimators.hmm_density import HMMDensity
 from hybridmix.estimators.imputer import MixtureImputer
+from hybridmix.estimators.latent_med import LatentMEDClassifier
 from hybridmix.estimators.med_classifier import MEDClassifier
 from hybridmix.estimators.med_outlier import MEDOutlierDetector
 from hybridmix.estimators.med_regressor import MEDRegressor
@@ -25,6 +26,7 @@ __all__ = [
     "HybridHMMClassifier",
     "HybridMixtureClassifier",
     "HybridMixtureClassifierCV",
+    "LatentMEDClassifier",
     "MEDClassifier",
     "MEDFeatureSelector",
     "MEDMultiTaskClassifier",

@@ -60,8 +60,8 @@ class FittedMachine(BaseEstimator):
 
 
 @dataclass(eq=False, repr=False)
-class MachineEstimator(FittedMachine):
-    """Base of the estimators that train discriminant functions by margins.
+class FunctionEstimator(FittedMachine):
+    """Base of the estimators whose outputs are linear or kernel functions.
 
     The options are documented in `MEDClassifier`.
     """
@@ -70,16 +70,11 @@ class MachineEstimator(FittedMachine):
     _: KW_ONLY
     C: float = 1.0
     smoothness: float | str = 1.0
-    bias: float | str = "flat"
-    inclusion: float = 1.0
-    kernels: Any = None
     gamma: float | str = "scale"
     degree: int = 3
     coef0: float = 1.0
-    solver: str = "auto"
     tol: float = 1e-4
     max_iter: int = 1000
-    cache_size: float = 200.0
     verbose: int = 0
 
     _models: ClassVar[tuple[str, ...]] = FUNCTIONS
@@ -103,8 +98,7 @@ class MachineEstimator(FittedMachine):
 
     @property
     def _accepts_sparse(self) -> bool:
-        is_linear = isinstance(self.model, str) and self.model == "linear"
-        return is_linear and self.kernels is None
+        return False
 
     # Options --------------------------------------------------------------------------
 
@@ -116,31 +110,12 @@ class MachineEstimator(FittedMachine):
         check_number("C", self.C, 1e-12, 1e12)
         word = self._smoothness_word
         check_number("smoothness", self.smoothness, 0.0, 1e12, or_word=word)
-        check_number("bias", self.bias, 0.0, 1e12, or_word="flat")
-        check_number("inclusion", self.inclusion, 1e-300, 1.0)
         check_number("gamma", self.gamma, 1e-300, or_word="scale")
         check_number("degree", self.degree, 1, 100, whole=True)
         check_number("coef0", self.coef0, 0.0)
-        check_word("solver", self.solver, SOLVERS)
         check_number("tol", self.tol, 1e-12, 1.0)
         check_number("max_iter", self.max_iter, 0, whole=True)
-        check_number("cache_size", self.cache_size, 0.0)
         check_verbosity(self.verbose)
-        self._check_kernels()
-
-    def _check_kernels(self) -> None:
-        if self.kernels is None:
-            return
-        if self._is_precomputed:
-            raise ValueError("kernels cannot be combined with model='precomputed'.")
-        is_list = isinstance(self.kernels, Iterable) and not isinstance(self.kernels, str)
-        if not is_list or not list(self.kernels):
-            raise ValueError(
-                f"kernels={self.kernels!r} is not valid: it must be a list of kernels, "
-                "or None."
-            )
-        for kernel in self.kernels:
-            self._kernel(kernel, 1.0)
 
     def _kernel(self, kernel: Any, gamma: float) -> Kernel:
         """Return a kernel by its name, function or object."""
@@ -156,32 +131,11 @@ class MachineEstimator(FittedMachine):
         }
         return known[kernel]
 
-    def _options(
-        self, X: Matrix, prior: MarginPrior, weights: FloatArray | None = None
-    ) -> MachineOptions:
-        """Return how to train on a table with sample weights."""
-        gamma = self._gamma(X, weights)
-        kernels: tuple[Kernel, ...] = ()
-        if self.kernels is not None:
-            kernels = tuple(self._kernel(kernel, gamma) for kernel in self.kernels)
-        elif callable(self.model) or self.model in ("rbf", "poly"):
-            kernels = (self._kernel(self.model, gamma),)
-        if kernels and self.kernels is None and self.inclusion < 1.0:
-            raise ValueError(
-                f"inclusion={self.inclusion!r} is for columns of model='linear', or for "
-                "several kernels: it would switch the only kernel off."
-            )
-        return MachineOptions(
-            prior,
-            np.inf if self.bias == "flat" else float(self.bias) ** 2,
-            float(self.inclusion),
-            kernels=kernels,
-            precomputed=self._is_precomputed,
-            solver=self.solver,
-            tol=float(self.tol),
-            max_iter=int(self.max_iter),
-            cache_size=float(self.cache_size),
-        )
+    def _own_kernels(self, gamma: float) -> tuple[Kernel, ...]:
+        """Return the kernel of the model, if it is not linear or given as a matrix."""
+        if callable(self.model) or self.model in ("rbf", "poly"):
+            return (self._kernel(self.model, gamma),)
+        return ()
 
     def _gamma(self, X: Matrix, weights: FloatArray | None) -> float:
         if self.gamma != "scale":
@@ -217,10 +171,14 @@ class MachineEstimator(FittedMachine):
         matrix = self._read(X)
         return self.machine_.outputs(matrix)
 
+    def _has_code(self) -> bool:
+        """Return whether an option is a function, which no file can hold."""
+        return callable(self.model)
+
     def check_consistent(self) -> None:
         """Raise ValueError unless a fit could have published all of it."""
         check_is_fitted(self, "machine_")
-        if callable(self.model) or any(map(callable, self.kernels or ())):
+        if self._has_code():
             raise ValueError(
                 f"A {type(self).__name__} with a function as its kernel cannot be saved: "
                 "a model file never holds code. Use one of the kernels by name, or "
@@ -229,6 +187,77 @@ class MachineEstimator(FittedMachine):
         self._check_options()
         self.machine_.check_consistent()
         require(np.isfinite(self.dual_gap_), "dual_gap_ is not finite")
+
+
+@dataclass(eq=False, repr=False)
+class MachineEstimator(FunctionEstimator):
+    """Base of the estimators that train discriminant functions by margins.
+
+    The options are documented in `MEDClassifier`.
+    """
+
+    _: KW_ONLY
+    bias: float | str = "flat"
+    inclusion: float = 1.0
+    kernels: Any = None
+    solver: str = "auto"
+    cache_size: float = 200.0
+
+    @property
+    def _accepts_sparse(self) -> bool:
+        is_linear = isinstance(self.model, str) and self.model == "linear"
+        return is_linear and self.kernels is None
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        check_number("bias", self.bias, 0.0, 1e12, or_word="flat")
+        check_number("inclusion", self.inclusion, 1e-300, 1.0)
+        check_word("solver", self.solver, SOLVERS)
+        check_number("cache_size", self.cache_size, 0.0)
+        self._check_kernels()
+
+    def _check_kernels(self) -> None:
+        if self.kernels is None:
+            return
+        if self._is_precomputed:
+            raise ValueError("kernels cannot be combined with model='precomputed'.")
+        is_list = isinstance(self.kernels, Iterable) and not isinstance(self.kernels, str)
+        if not is_list or not list(self.kernels):
+            raise ValueError(
+                f"kernels={self.kernels!r} is not valid: it must be a list of kernels, "
+                "or None."
+            )
+        for kernel in self.kernels:
+            self._kernel(kernel, 1.0)
+
+    def _options(
+        self, X: Matrix, prior: MarginPrior, weights: FloatArray | None = None
+    ) -> MachineOptions:
+        """Return how to train on a table with sample weights."""
+        gamma = self._gamma(X, weights)
+        if self.kernels is not None:
+            kernels = tuple(self._kernel(kernel, gamma) for kernel in self.kernels)
+        else:
+            kernels = self._own_kernels(gamma)
+        if kernels and self.kernels is None and self.inclusion < 1.0:
+            raise ValueError(
+                f"inclusion={self.inclusion!r} is for columns of model='linear', or for "
+                "several kernels: it would switch the only kernel off."
+            )
+        return MachineOptions(
+            prior,
+            np.inf if self.bias == "flat" else float(self.bias) ** 2,
+            float(self.inclusion),
+            kernels=kernels,
+            precomputed=self._is_precomputed,
+            solver=self.solver,
+            tol=float(self.tol),
+            max_iter=int(self.max_iter),
+            cache_size=float(self.cache_size),
+        )
+
+    def _has_code(self) -> bool:
+        return super()._has_code() or any(map(callable, self.kernels or ()))
 
 
 def training_attributes(trained: TrainedMachine) -> dict[str, Any]:

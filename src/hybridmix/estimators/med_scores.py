@@ -13,20 +13,16 @@ from hybridmix.models.calibration import Calibration
 from hybridmix.training.discrimination import log_scores
 
 
-class ScoredClassifier(ClassifierMixin):
+class OutputClassifier(ClassifierMixin):
     """Base of the classifiers that have an output for each class, or one for two.
 
     Attributes
     ----------
     classes_ : ndarray of shape (C,)
         The labels.
-    temperature_, uniform_share_ : float
-        Of the calibration.
     """
 
     classes_: np.ndarray
-    temperature_: float
-    uniform_share_: float
     # Expected outputs of rows, (C, n), or (1, n) for two classes.
     _outputs: Callable[[Any], FloatArray]
 
@@ -53,6 +49,19 @@ class ScoredClassifier(ClassifierMixin):
         """Return the predicted label of each row."""
         scores = log_scores(self._outputs(X))
         return self.classes_[scores.argmax(axis=0)]
+
+
+class ScoredClassifier(OutputClassifier):
+    """Base of the classifiers whose outputs are calibrated to probabilities.
+
+    Attributes
+    ----------
+    temperature_, uniform_share_ : float
+        Of the calibration.
+    """
+
+    temperature_: float
+    uniform_share_: float
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return log probabilities of the classes, (n, C)."""

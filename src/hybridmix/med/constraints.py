@@ -34,6 +34,11 @@ class Constraints(ABC):
     offsets: FloatArray | float = 0.0
     weights: FloatArray | float = 1.0
 
+    @property
+    def rows(self) -> IntArray:
+        """The row (R,) whose outputs each constraint is about."""
+        return np.arange(self.n_constraints) % self.n_rows
+
     @abstractmethod
     def margins(self, outputs: FloatArray) -> FloatArray:
         """Return the margins (R,) of outputs (C, n), without the offsets."""

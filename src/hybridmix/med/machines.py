@@ -15,10 +15,12 @@ from hybridmix._require import (
     require_instance,
     require_positive,
     require_rank,
+    require_whole,
 )
 from hybridmix._typing import FloatArray
 from hybridmix.data.rows import Rows
 from hybridmix.med.kernels import Kernel, kernel_outputs
+from hybridmix.med.latent import Components
 from hybridmix.med.models.families import ClassDensities
 from hybridmix.med.models.linear import outputs_of
 
@@ -192,3 +194,34 @@ class StackedMachine:
     def outputs(self, X: Any) -> FloatArray:
         """Return the outputs (C, n) of rows (n, p)."""
         return np.vstack([part.outputs(X) for part in self.parts])
+
+
+@registered
+@dataclass(frozen=True)
+class MixtureMachine:
+    r"""Scores of classes that have several components.
+
+    .. math:: S_c(x) = \log \sum_{k \in c} e^{s_k(x)}
+
+    Attributes
+    ----------
+    components : LinearMachine or KernelMachine
+        Outputs :math:`s_k` of all components.
+    sizes : tuple of int
+        Numbers of components of the classes; those of a class are neighbours.
+    """
+
+    components: LinearMachine | KernelMachine
+    sizes: tuple[int, ...]
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless every component belongs to a class."""
+        is_known = isinstance(self.components, LinearMachine | KernelMachine)
+        require(is_known, "the outputs of the components are unknown")
+        require_whole("sizes", self.sizes, 1)
+        fits = sum(self.sizes) == len(self.components.bias)
+        require(fits, "sizes are those of other components")
+
+    def outputs(self, X: FloatArray) -> FloatArray:
+        """Return the scores (C, n) of rows (n, p)."""
+        return Components(self.sizes).class_scores(self.components.outputs(X))

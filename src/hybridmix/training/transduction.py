@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from scipy import sparse
 
 from hybridmix._typing import BoolArray, FloatArray
 from hybridmix.exceptions import UnsupportedError
 from hybridmix.med.constraints import SignedRows
 from hybridmix.med.machines import KernelMachine, LinearMachine
 from hybridmix.med.models.transduction import GaussianLabels
+from hybridmix.training.features import inner_product_features
 from hybridmix.training.machines import (
     MachineOptions,
     Matrix,
@@ -24,8 +24,6 @@ from hybridmix.training.machines import (
 # A flat bias becomes the weight of a constant column, of this standard deviation in mean
 # margins: a wide one would let unlabelled rows have their margins from the bias alone.
 _WIDE = 1.0
-# Directions whose variance is smaller, relative to the largest one, are left out.
-_NEGLIGIBLE = 1e-10
 # Rounds of labelling rows, and how much surer they are from round to round.
 _ROUNDS = 8
 
@@ -61,7 +59,7 @@ def train_gaussian_labels(
         if np.isinf(options.bias_variance)
         else np.sqrt(options.bias_variance)
     )
-    features, basis = _features(X, options)
+    features, basis = inner_product_features(X, options)
     # Unlabelled rows push the function away from 0: it should be there in the middle.
     centre = features.mean(axis=0)
     features = features - centre
@@ -81,25 +79,6 @@ def train_gaussian_labels(
     else:
         machine = LinearMachine(coef, bias)
     return of_ascent(ascent, machine, None)
-
-
-def _features(X: Matrix, options: MachineOptions) -> tuple[FloatArray, FloatArray]:
-    """Return features (n, q) whose inner products are the kernel, and a basis (p, q).
-
-    The basis turns weights of the features into weights of the columns, or of the rows
-    for kernels.
-    """
-    if options.kernels or options.precomputed:
-        rows = np.asarray(X)
-        kernel = rows if options.precomputed else options.kernels[0].between(rows, rows)
-        values, vectors = np.linalg.eigh(np.asarray(kernel, dtype=np.float64))
-        used = values > _NEGLIGIBLE * values[-1]
-        roots = np.sqrt(values[used])
-        return vectors[:, used] * roots, vectors[:, used] / roots
-    dense = X.toarray() if isinstance(X, sparse.csr_array) else X
-    left, values, right = np.linalg.svd(dense, full_matrices=False)
-    used = values > _NEGLIGIBLE * values[0]
-    return left[:, used] * values[used], right[used].T
 
 
 def train_mean_field(

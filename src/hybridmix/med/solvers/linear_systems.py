@@ -68,6 +68,9 @@ class LinearSystems:
         n_outputs, size = gradient.shape
         most = _MOST_SPARSE if sparse.issparse(self.X) else _MOST_DENSE
         if n_outputs > 1:
+            curved = np.flatnonzero(curvature)
+            if len(curved) < min(gradient.size, most):
+                return self._by_constraints(curvature, curved, gradient)
             if gradient.size <= _MOST_JOINT:
                 return self._by_columns(curvature, gradient)
             return self._by_products(curvature, gradient, accuracy)
@@ -160,6 +163,37 @@ class LinearSystems:
             bias = (last - solved[:, 0].sum()) / (precision + solved[:, 1].sum())
         weights = right - X.T @ (solved[:, 0] + bias * solved[:, 1])
         return np.append(weights, bias)[None]
+
+    # Constraints ----------------------------------------------------------------
+
+    def _by_constraints(
+        self, curvature: FloatArray, curved: IntArray, gradient: FloatArray
+    ) -> FloatArray:
+        r"""Solve by a factor of the constraints that have a curvature.
+
+        As for one output, with :math:`U` and :math:`B` the derivatives of their margins
+        by weights and biases, and :math:`K = U U^\top + \mathrm{diag}(1/d)`:
+
+        .. math:: \beta = (\pi I + B^\top K^{-1} B)^{-1} (s - B^\top K^{-1} U r), \qquad
+                  v = r - U^\top K^{-1} (U r + B \beta).
+        """
+        asked = self.constraints
+        by_bias = np.stack([self.balance(c)[curved] for c in range(asked.n_outputs)])
+        X = self.X[asked.rows[curved]]
+        system = (by_bias.T @ by_bias) * _dense(X @ X.T)
+        system[np.diag_indices_from(system)] += 1.0 / curvature[curved]
+        pushed = asked.margins(outputs_of(self.X, gradient[:, :-1]))[curved]
+        solved = _solved(system, np.column_stack([pushed, by_bias.T]))
+        bias = np.zeros(asked.n_outputs)
+        if self.bias_variance > 0.0:
+            inner = by_bias @ solved[:, 1:]
+            inner += self._bias_precision(float(curvature.max())) * np.eye(len(inner))
+            right = gradient[:, -1] - by_bias @ solved[:, 0]
+            bias[:] = np.linalg.lstsq(inner, right, rcond=None)[0]
+        slopes = np.zeros(asked.n_constraints)
+        slopes[curved] = solved[:, 0] + solved[:, 1:] @ bias
+        weights = gradient[:, :-1] - statistics(self.X, asked.signed(slopes))
+        return np.column_stack([weights, bias])
 
     # Products -------------------------------------------------------------------
 
