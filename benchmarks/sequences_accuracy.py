@@ -8,10 +8,10 @@ in training and test sequences alike. With few labels the other training sequenc
 there without their labels, which rivals have no use for.
 
 ``sequences_accuracy_splits.csv`` has a line for each split, and means over splits are in
-``sequences_accuracy.csv``. Intervals have 95 %: the wider one of Wilson's, over the test sequences
-of one split, and Student's over splits. Settings of all methods are fixed, or chosen on
-training sequences. ``--settings`` and ``--methods`` choose some by a part of their names;
-the results of the others are kept.
+``sequences_accuracy.csv``. Intervals have 95 %: the wider one of Wilson's, over the test
+sequences of one split, and Student's over splits. Settings of all methods are fixed, or
+chosen on training sequences. ``--settings`` and ``--methods`` choose some by a part of
+their names; the results of the others are kept.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from dataclasses import fields, is_dataclass, replace
 import numpy as np
 import pytest
 from helpers import families
+from scipy.special import softmax
 from sequence_helpers import (
     TOPOLOGIES,
     Enumeration,
@@ -18,6 +19,7 @@ from test_families import covariances_of
 
 from hybridmix.data.rows import Rows
 from hybridmix.data.sequence_rows import SequenceRows
+from hybridmix.models.chain_committee import ChainCommittee
 
 LENGTHS = (3, 1, 4, 2, 1, 4)
 LABELS = np.array([0, 1, 1, 0, 0, 1])
@@ -230,3 +232,72 @@ def test_hmmlearn_agrees(covariance_type, topology):
     np.testing.assert_allclose(
         model.state_probabilities(prepared, labels), posterior, atol=1e-9
     )
+
+
+# What does not fit together ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"family": 3}, "family"),
+        ({"log_mixing": np.zeros((2, 3))}, "log_mixing is not an array of 3 axes"),
+        ({"log_mixing": np.full((2, 3, 1), 0.1)}, "log_mixing"),
+        ({"log_start": np.zeros((2, 2))}, "log_start"),
+        ({"log_start": np.zeros((2, 3))}, "log_start"),
+        ({"log_start": np.full((2, 3), np.nan)}, "log_start"),
+        ({"log_moves": np.full((2, 3, 5), -np.log(5.0))}, "log_moves"),
+        ({"log_moves": np.full((2, 3, 3), -np.inf)}, "log_moves"),
+        ({"log_class_prior": np.zeros(2)}, "log_class_prior"),
+        ({"log_class_prior": np.zeros(1)}, "log_class_prior"),
+        ({"mean_lengths": np.array([1.0, 0.0])}, "mean_lengths"),
+        ({"concentration": 0.0}, "concentration"),
+        ({"autoregressive": 1}, "autoregressive"),
+        ({"components": make_chains("diag", n_states=2).components}, "6|components"),
+    ],
+)
+def test_parts_that_do_not_fit_together(changes, message):
+    with pytest.raises(ValueError, match=message):
+        replace(make_chains("diag"), **changes).check_consistent()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"members": ()}, "no members"),
+        ({"members": [make_chains("diag")]}, "members"),
+        ({"members": (make_chains("diag"), 3)}, "member"),
+        ({"members": (make_chains("diag"), make_chains("diag", n_classes=3))}, "classes"),
+        ({"shares": np.array([0.5, 0.4])}, "sum to one"),
+        ({"shares": np.array([1.5, -0.5])}, "shares"),
+        ({"temperatures": np.array([1.0, 0.0])}, "temperatures"),
+        ({"uniform_shares": np.array([0.0, 1.0])}, "uniform_shares"),
+        ({"length_power": -1.0}, "length_power"),
+    ],
+)
+def test_committees_that_do_not_fit_together(changes, message):
+    members = make_chains("diag"), make_chains("tied", "left-right")
+    half, ones = np.full(2, 0.5), np.ones(2)
+    committee = ChainCommittee(members, half, ones, np.zeros(2), 1.0)
+    committee.check_consistent()
+    with pytest.raises(ValueError, match=message):
+        replace(committee, **changes).check_consistent()
+
+
+def test_committees_mix_calibrated_probabilities():
+    rows = make_sequences([3, 1, 6])
+    members = make_chains("diag"), make_chains("tied", "left-right", seed=1)
+    joints = [m.evaluate(m.prepare(rows)).log_joint for m in members]
+    committee = ChainCommittee(
+        members, np.array([0.3, 0.7]), np.array([2.0, 0.5]), np.array([0.1, 0.0]), 0.5
+    )
+    found = committee.log_probabilities(
+        lambda member: joints[members.index(member)], rows.lengths
+    )
+    expected = 0.0
+    for joint, share, temperature, uniform in zip(
+        joints, (0.3, 0.7), (2.0, 0.5), (0.1, 0.0), strict=True
+    ):
+        votes = softmax(joint / np.sqrt(rows.lengths) / temperature, axis=0)
+        expected = expected + share * ((1 - uniform) * votes + uniform / 2)
+    np.testing.assert_allclose(np.exp(found), expected)

@@ -30,8 +30,8 @@ from hybridmix.estimators.published import agree, require_record
 from hybridmix.models.chains import Chains
 from hybridmix.training.budget import check_effort
 from hybridmix.training.chain_plan import AutomaticChains, usual_options
+from hybridmix.training.chain_record import ChainOptions, FittedChains
 from hybridmix.training.chain_starts import ChainShape
-from hybridmix.training.chains import ChainOptions, FittedChains
 from hybridmix.training.classes import Estimation
 from hybridmix.training.covariances import COVARIANCE_TYPES
 from hybridmix.training.discriminative import Discrimination, likelihood_only
@@ -51,7 +51,7 @@ class ChainEstimator(FittedChainsEstimator):
     topology: Any = "auto"
     covariance_type: str = "auto"
     exits: bool = False
-    autoregressive: bool = False
+    autoregressive: bool | str = False
     transition_prior: float = 0.1
     n_factors: int | float | str = "auto"
     noise: str = "common"
@@ -78,13 +78,7 @@ class ChainEstimator(FittedChainsEstimator):
         if not is_auto(self.topology):
             check_topology(self.topology, None if is_auto(n_states) else n_states)
         check_flag("exits", self.exits)
-        check_flag("autoregressive", self.autoregressive)
-        if self.autoregressive and self.covariance_type not in ("auto", "full", "tied"):
-            raise ValueError(
-                f"autoregressive=True needs covariances between a frame and the one "
-                f"before, which covariance_type={self.covariance_type!r} has not: use "
-                "'full' or 'tied'."
-            )
+        self._check_autoregressive()
         check_number("transition_prior", self.transition_prior, 1e-10, 1e9)
         check_seed(self.random_state)
         check_jobs(self.n_jobs)
@@ -92,6 +86,17 @@ class ChainEstimator(FittedChainsEstimator):
         check_effort("effort", self.effort)
         check_shape_option(self.column_shapes)
         self._chain_options()
+
+    def _check_autoregressive(self) -> None:
+        if is_auto(self.autoregressive):
+            return
+        check_flag("autoregressive", self.autoregressive)
+        if self.autoregressive and self.covariance_type not in ("auto", "full", "tied"):
+            raise ValueError(
+                f"autoregressive=True needs covariances between a frame and the one "
+                f"before, which covariance_type={self.covariance_type!r} has not: use "
+                "'full' or 'tied'."
+            )
 
     def _given_states(self) -> Any:
         """Return the option n_states, or what a mask of transitions says."""
@@ -103,7 +108,8 @@ class ChainEstimator(FittedChainsEstimator):
 
     def _chain_options(self) -> ChainOptions:
         """Return the options of training; those that are automatic have usual values."""
-        usual = usual_options(self.autoregressive)
+        autoregressive = not is_auto(self.autoregressive) and bool(self.autoregressive)
+        usual = usual_options(autoregressive)
         n_states = self._given_states()
         return ChainOptions(
             ChainShape(
@@ -111,7 +117,7 @@ class ChainEstimator(FittedChainsEstimator):
                 int(self.n_components),
                 usual.topology if is_auto(self.topology) else self.topology,
                 self.exits,
-                self.autoregressive,
+                autoregressive,
                 float(self.transition_prior),
             ),
             Structure(
@@ -143,6 +149,7 @@ class ChainEstimator(FittedChainsEstimator):
             is_auto(self._given_states()),
             is_auto(self.topology),
             is_auto(self.covariance_type),
+            is_auto(self.covariance_type) and is_auto(self.autoregressive),
             tradeoff=False,
         )
 

@@ -43,12 +43,7 @@ def state_attributes(
     if model.autoregressive:
         own.update(_regressions(model, schema))
     for name, value in own.items():
-        if name in common:
-            attributes[name] = value
-        elif isinstance(value, list):
-            attributes[name] = [part.reshape(*shape, *part.shape[1:]) for part in value]
-        else:
-            attributes[name] = value.reshape(*shape, *value.shape[1:])
+        attributes[name] = value if name in common else _by_state(value, shape)
     if has_classes:
         attributes["class_prior_"] = np.exp(model.log_class_prior)
         return attributes
@@ -74,6 +69,13 @@ def _regressions(model: Chains, schema: Schema) -> dict[str, FloatArray]:
 _COMMON = {"loading_", "noise_variances_", "categories_"}
 # Nor do these, if states share them.
 _MATRICES = {"covariances_", "regressions_"}
+
+
+def _by_state(value: Any, shape: tuple[int, ...]) -> Any:
+    """Give components (C K M, ...), of an array or a list of them, axes (C, K, M)."""
+    if isinstance(value, list):
+        return [_by_state(part, shape) for part in value]
+    return value.reshape(*shape, *value.shape[1:])
 
 
 def _of_the_only_class(value: Any) -> Any:

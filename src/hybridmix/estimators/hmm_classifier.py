@@ -26,10 +26,11 @@ from hybridmix.objectives import Objective
 from hybridmix.progress import printing
 from hybridmix.solvers import Solver
 from hybridmix.training.chain_plan import TRADEOFFS, AutomaticChains
+from hybridmix.training.chain_record import FittedChains
 from hybridmix.training.chain_search import fit_chosen
-from hybridmix.training.chains import FittedChains, fit_chains
+from hybridmix.training.chains import fit_chains
 from hybridmix.training.discriminative import Discrimination
-from hybridmix.training.run import check_probabilities
+from hybridmix.training.run import check_class_prior
 
 
 @registered
@@ -62,7 +63,7 @@ class HybridHMMClassifier(ChainClassifier, ChainEstimator):
     Parameters
     ----------
     n_states : int or "auto", default="auto"
-        Number of states of each class. "auto" tries 1, 3, 5 and 8, as far as the classes
+        Number of states of each class. "auto" tries 1, 3 and 8, as far as the classes
         have frames for them; it is that of a ``topology`` given as a mask.
     objective : {"hybrid", "likelihood", "conditional", "margin"}, default="hybrid"
         What training maximises: the likelihood of sequences and labels plus ``tradeoff``
@@ -112,9 +113,8 @@ class HybridHMMClassifier(ChainClassifier, ChainEstimator):
         mark. Labels that are only -1 and 1 are taken for two classes, with a warning.
     unlabelled_weight : float or "auto", default="auto"
         What an unlabelled sequence counts, compared with a labelled one. "auto" is the
-        best on held-out labels, by three folds of EM, among: a weight with which all
-        unlabelled sequences together count at most as much as all labelled ones; a tenth
-        of it; and 0.
+        best on held-out labels among 1, 0, and the weight with which all unlabelled
+        sequences together count at most as much as all labelled ones.
     n_components : int, default=1
         Components of the mixture density of each state.
     topology : {"auto", "left-right", "ergodic"} or array-like of shape \
@@ -131,9 +131,10 @@ class HybridHMMClassifier(ChainClassifier, ChainEstimator):
         Model where sequences end: every state has a probability that the sequence ends
         after it, which is one more factor of the density. Lengths then say something
         about the class.
-    autoregressive : bool, default=False
+    autoregressive : bool or "auto", default="auto"
         Let frames depend on the frame before: the Gaussian density of a frame is that
-        given the previous one, for "full" and "tied" covariances.
+        given the previous one, for "full" and "tied" covariances. "auto" tries both if
+        ``covariance_type`` is "auto" as well, and is False otherwise.
     transition_prior : float, default=0.1
         What is added to the counts of all possible first states, transitions and
         components of states: a Dirichlet prior.
@@ -152,9 +153,9 @@ class HybridHMMClassifier(ChainClassifier, ChainEstimator):
         EM stops when a step raises the mean log-likelihood per frame by less.
     effort : {"fast", "balanced", "thorough"} or float, default="balanced"
         How much to spend on what is "auto". "fast" does not search: it fits five states
-        from left to right with diagonal covariances. "thorough" also tries 2 and 12
-        states. A number of seconds ends a thorough search after about this time: the
-        result then depends on the machine.
+        from left to right with diagonal covariances. "thorough" also tries 2, 5, 12
+        and 20 states. A number of seconds ends a thorough search after about this time:
+        the result then depends on the machine.
     n_jobs : int or None, default=None
         Threads. None uses as many as BLAS may; the result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -254,6 +255,7 @@ class HybridHMMClassifier(ChainClassifier, ChainEstimator):
     """
 
     n_states: int | str = field(default="auto", kw_only=False)
+    autoregressive: bool | str = "auto"
     objective: str = "hybrid"
     tradeoff: float | str = "auto"
     length_power: float = 1.0
@@ -369,8 +371,7 @@ class HybridHMMClassifier(ChainClassifier, ChainEstimator):
 
     def _given_prior(self, n_classes: int) -> str | FloatArray:
         prior = self._chain_options().class_prior
-        if not isinstance(prior, str):
-            check_probabilities(prior, n_classes)
+        check_class_prior(prior, n_classes)
         return prior
 
     def _automatic(self) -> AutomaticChains:

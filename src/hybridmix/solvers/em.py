@@ -15,6 +15,8 @@ from hybridmix.problem import Assessment, Problem
 from hybridmix.solvers.acceleration import Leaps
 from hybridmix.solvers.base import ClassOutcomes, History, M, Solution, Solver, Watch
 
+# A value that falls by a smaller share than this has not fallen: that is rounding.
+_ROUNDING = 1e-12
 _MOST_RESEEDS = 3
 _RESEED_ROWS = 1024
 
@@ -148,14 +150,15 @@ class _Groups(Generic[M]):
         values = self._group_values(assessment, model)
         self._gains = values - self.values
         leapt = self._leaps.under_way
-        refused = (self._gains < 0.0) | (leapt & ~(self._gains >= 0.0))
+        fell = self._gains < -_ROUNDING * np.abs(values)
+        refused = fell | (leapt & ~(self._gains >= 0.0))
         if leapt.any():
             refused |= self._collapsed(model, assessment, leapt)[1]
         self._leaps.note(refused)
         accepted = self.pending & ~refused
         self.values = np.where(accepted, values, self.values)
         self.n_iter += self.pending
-        self.pending &= leapt | ~(self._gains < tol)
+        self.pending &= leapt | ~(fell | (np.abs(self._gains) < tol))
         return accepted
 
     def _group_values(self, assessment: Assessment, model: M) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,14 +11,14 @@ import numpy as np
 from hybridmix.data import Schema
 from hybridmix.data.sequence_rows import SequenceDataset
 from hybridmix.training.budget import Budget
-from hybridmix.training.chains import ChainOptions
+from hybridmix.training.chain_record import ChainOptions
 from hybridmix.training.discriminative import Discrimination
 
 # Tradeoffs that are tried, one after the other; the first of them if there is no search.
 TRADEOFFS = (10.0, 100.0)
 # A state should have this many frames of its class for every column it has covariances
 # with, and for its means alone.
-_FRAMES_PER_COVARIANCE, _FRAMES_PER_MEAN = 2, 5
+_FRAMES_PER_COVARIANCE, _FRAMES_PER_MEAN = 4, 5
 # With more real columns than this, full covariances are left out.
 _WIDE = 60
 
@@ -34,11 +34,14 @@ class Form(NamedTuple):
         Number of states.
     covariance_type : str
         Type of the covariances.
+    autoregressive : bool
+        Whether frames depend on the frame before.
     """
 
     topology: str
     n_states: int
     covariance_type: str
+    autoregressive: bool = False
 
 
 @dataclass(frozen=True)
@@ -47,17 +50,18 @@ class AutomaticChains:
 
     Attributes
     ----------
-    n_states, topology, covariance_type, tradeoff : bool
+    n_states, topology, covariance_type, autoregressive, tradeoff : bool
         Whether the option is chosen.
     """
 
     n_states: bool
     topology: bool
     covariance_type: bool
+    autoregressive: bool
     tradeoff: bool
 
     def __bool__(self) -> bool:
-        return self.n_states or self.topology or self.covariance_type or self.tradeoff
+        return any(getattr(self, field.name) for field in fields(self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +86,8 @@ class ChainCandidate:
         plural = "" if shape.n_states == 1 else "s"
         words = f"{topology}, {shape.n_states} state{plural}, "
         words += self.options.structure.covariance_type
+        if shape.autoregressive:
+            words += ", autoregressive"
         if shape.n_mixed > 1:
             words += f", {shape.n_mixed} components each"
         if station == 0:
@@ -100,7 +106,7 @@ class ChainCandidate:
 
 def usual_options(autoregressive: bool) -> Form:
     """Return what is fitted where nothing is given and nothing chosen."""
-    return Form("left-right", 5, "full" if autoregressive else "diag")
+    return Form("left-right", 5, "full" if autoregressive else "diag", autoregressive)
 
 
 def chain_candidates(
@@ -126,18 +132,21 @@ def chain_candidates(
         How much effort it may take.
     """
     stations = tuple(_stations(options.discrimination, automatic, budget))
-    found: dict[tuple[str, int, str], ChainCandidate] = {}
-    for form in _forms(options, dataset, schema, budget):
+    found: dict[tuple[str, int, str, bool], ChainCandidate] = {}
+    for form in _forms(options, automatic, dataset, schema, budget):
         shape, structure = options.shape, options.structure
         if automatic.topology:
             shape = replace(shape, topology=form.topology)
         if automatic.n_states:
             shape = replace(shape, n_states=form.n_states)
+        if automatic.autoregressive:
+            shape = replace(shape, autoregressive=form.autoregressive)
         if automatic.covariance_type:
             structure = replace(structure, covariance_type=form.covariance_type)
         changed = replace(options, shape=shape, structure=structure)
         topology = shape.topology if isinstance(shape.topology, str) else "mask"
-        key = (topology, shape.n_states, structure.covariance_type)
+        covariance_type = structure.covariance_type
+        key = (topology, shape.n_states, covariance_type, shape.autoregressive)
         found.setdefault(key, ChainCandidate(changed, stations))
     return list(found.values())
 
@@ -158,26 +167,45 @@ def _stations(
 
 
 def _forms(
-    options: ChainOptions, dataset: SequenceDataset, schema: Schema, budget: Budget
+    options: ChainOptions,
+    automatic: AutomaticChains,
+    dataset: SequenceDataset,
+    schema: Schema,
+    budget: Budget,
 ) -> Iterator[Form]:
     """Yield forms that the frames of the classes allow, the simplest first."""
-    usual = usual_options(options.shape.autoregressive)
     if not budget.searches:
-        yield usual
+        yield usual_options(options.shape.autoregressive)
         return
     n_columns = len(schema.real)
     frames = dataset.labelled().frames()
     per_class = float(np.median(np.bincount(frames.labels))) / options.shape.n_mixed
-    sizes = (1, 2, 3, 5, 8, 12) if budget.is_thorough else (1, 3, 5, 8)
-    most_ergodic = sizes[-1] if budget.is_thorough else 5
-    for covariance_type in _covariance_types(n_columns, options.shape.autoregressive):
-        needed = _frames_per_state(covariance_type, n_columns)
-        for n_states in sizes:
-            if n_states > 1 and n_states * needed > per_class:
-                break
-            yield Form("left-right", n_states, covariance_type)
+    for autoregressive in _kinds(options, automatic, n_columns):
+        for covariance_type in _covariance_types(n_columns, autoregressive):
+            needed = _frames_per_state(covariance_type, n_columns, autoregressive)
+            most = max(1, int(per_class / needed))
+            for topology, n_states in _shapes(most, budget):
+                yield Form(topology, n_states, covariance_type, autoregressive)
+
+
+def _kinds(
+    options: ChainOptions, automatic: AutomaticChains, n_columns: int
+) -> tuple[bool, ...]:
+    """Return whether frames depend on the frame before: what is given, or both."""
+    if not automatic.autoregressive:
+        return (options.shape.autoregressive,)
+    return (False, True) if 0 < n_columns <= _WIDE // 2 else (False,)
+
+
+def _shapes(most: int, budget: Budget) -> Iterator[tuple[str, int]]:
+    """Yield topologies and numbers of states, up to a largest number."""
+    sizes = (1, 2, 3, 5, 8, 12, 20) if budget.is_thorough else (1, 3, 8)
+    most_ergodic = sizes[-1] if budget.is_thorough else 3
+    for n_states in sizes:
+        if n_states <= most:
+            yield "left-right", n_states
             if 1 < n_states <= most_ergodic:
-                yield Form("ergodic", n_states, covariance_type)
+                yield "ergodic", n_states
 
 
 def _covariance_types(n_columns: int, autoregressive: bool) -> tuple[str, ...]:
@@ -187,8 +215,9 @@ def _covariance_types(n_columns: int, autoregressive: bool) -> tuple[str, ...]:
     return ("diag", "tied", "full") if 1 < n_columns <= _WIDE else ("diag",)
 
 
-def _frames_per_state(covariance_type: str, n_columns: int) -> int:
+def _frames_per_state(covariance_type: str, n_columns: int, autoregressive: bool) -> int:
     """Return how many frames of its class a state should have."""
-    if covariance_type == "full":
-        return _FRAMES_PER_MEAN + _FRAMES_PER_COVARIANCE * n_columns
-    return _FRAMES_PER_MEAN
+    if covariance_type != "full":
+        return _FRAMES_PER_MEAN
+    n_read = 2 * n_columns if autoregressive else n_columns
+    return _FRAMES_PER_MEAN + _FRAMES_PER_COVARIANCE * n_read

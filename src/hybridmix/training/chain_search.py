@@ -16,10 +16,9 @@ from hybridmix.models.chains import Chains
 from hybridmix.solvers import Solution
 from hybridmix.training.budget import Budget
 from hybridmix.training.chain_plan import AutomaticChains, chain_candidates
+from hybridmix.training.chain_record import ChainOptions, FittedChains
 from hybridmix.training.chain_trials import ChainScore, ChainSearch, Part
 from hybridmix.training.chains import (
-    ChainOptions,
-    FittedChains,
     candidate_weights,
     fit_chains,
     sequence_history,

@@ -21,7 +21,8 @@ from hybridmix.progress import announce, listening
 from hybridmix.solvers import Solution
 from hybridmix.training.budget import Budget
 from hybridmix.training.chain_plan import ChainCandidate
-from hybridmix.training.chains import ChainOptions, ChainRun, finished
+from hybridmix.training.chain_record import ChainOptions
+from hybridmix.training.chains import ChainRun, finished
 from hybridmix.training.leaderboard import Trial, mean_and_error
 from hybridmix.training.votes import HeldOut
 
@@ -192,7 +193,8 @@ class ChainSearch:
                 densities.append(density / held.rows.lengths)
                 joints.append(run.scaled(joint, held))
             scores = np.concatenate(joints, axis=1)
-            calibration = self.held.calibration(scores)
+            calibrate = candidate.options.calibrate
+            calibration = self.held.calibration(scores) if calibrate else Calibration()
             result.append(
                 ChainScore(
                     candidate,

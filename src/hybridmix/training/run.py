@@ -67,14 +67,7 @@ class ClassifierOptions:
     network: NetworkOptions | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.class_prior, str):
-            if self.class_prior not in ("empirical", "uniform"):
-                raise ValueError(
-                    f"class_prior={self.class_prior!r} is neither 'empirical' nor "
-                    "'uniform' nor an array of probabilities."
-                )
-        else:
-            check_probabilities(self.class_prior, len(self.n_components))
+        check_class_prior(self.class_prior, len(self.n_components))
         weight = self.unlabelled_weight
         check_number("unlabelled_weight", weight, 0.0, 1e9, or_word="auto")
         check_flag("calibrate", self.calibrate)
@@ -324,9 +317,15 @@ def finished(outcome: Outcome) -> Mixture:
     return outcome.solution.model
 
 
-def check_probabilities(prior: FloatArray, n_classes: int) -> None:
-    """Refuse class probabilities that are not one for each class, or not a sum of one."""
-    if (
+def check_class_prior(prior: str | FloatArray, n_classes: int) -> None:
+    """Refuse what is neither a known word nor a probability for each class."""
+    if isinstance(prior, str):
+        if prior not in ("empirical", "uniform"):
+            raise ValueError(
+                f"class_prior={prior!r} is neither 'empirical' nor 'uniform' nor an "
+                "array of probabilities."
+            )
+    elif (
         prior.shape != (n_classes,)
         or not np.all(prior > 0)
         or not np.isclose(prior.sum(), 1.0)
