@@ -134,13 +134,16 @@ class Options:
 
     save: bool
     quick: bool
+    data: Path | None = None
 
 
-def read_options(description: str) -> Options:
-    """Read the command line."""
+def read_options(description: str, data: str | None = None) -> Options:
+    """Read the command line; `data` is the file that a folder of data would have."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--save", action="store_true", help="write to docs/images")
     parser.add_argument("--quick", action="store_true", help="few repetitions")
+    if data is not None:
+        parser.add_argument("--data", type=Path, help=f"folder that has {data}")
     return Options(**vars(parser.parse_args()))
 
 

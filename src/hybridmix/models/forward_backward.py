@@ -270,7 +270,7 @@ def transition_counts(
 
 @dataclass(frozen=True)
 class LogPass:
-    """Both passes in logarithms, which lose no digits and take about ten times as long.
+    """Both passes in logarithms, three to seven times as slow, with all digits.
 
     Attributes
     ----------
