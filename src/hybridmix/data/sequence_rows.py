@@ -86,10 +86,11 @@ class SequenceDataset(LabelledUnits[SequenceRows]):
         order = np.lexsort((-lengths, labels))
         if weights is not None:
             order = order[weights[order] > 0]
+        is_arranged = np.array_equal(order, np.arange(len(lengths)))
         starts = np.cumsum(lengths) - lengths
-        rows = frames[ranges(starts[order], lengths[order])]
+        index = slice(None) if is_arranged else ranges(starts[order], lengths[order])
         return cls(
-            SequenceRows(rows, lengths[order]),
+            SequenceRows(frames[index], lengths[order]),
             labels[order],
             None if weights is None else weights[order],
         )

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 # limit keeps squares finite.
 FARTHEST = 1e50
 PUBLISHED = ("n_features_in_", "feature_names_in_")
+# Rows that are picked and encoded together.
+_BLOCK = 1 << 13
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,26 @@ class Table:
 
     def __getitem__(self, index: slice | IntArray) -> Rows:
         """Encode the rows of a range or of a list of numbers."""
+        if isinstance(index, slice) or len(index) <= _BLOCK:
+            return self._encoded(index)
+        # Rows that are picked are copied before they are scaled: better not all at once.
+        parts = (
+            (slice(first, first + _BLOCK), self._encoded(index[first : first + _BLOCK]))
+            for first in range(0, len(index), _BLOCK)
+        )
+        n_codes = self.codes.shape[1] + len(self.schema.shaping.spiked)
+        real = np.empty((self.real.shape[1], len(index)))
+        codes = np.empty((n_codes, len(index)), self.codes.dtype)
+        observed = None
+        for own, part in parts:
+            real[:, own], codes[:, own] = part.real, part.codes
+            if part.observed is not None:
+                if observed is None:
+                    observed = np.ones(real.shape, dtype=bool)
+                observed[:, own] = part.observed
+        return Rows(real, observed, codes)
+
+    def _encoded(self, index: slice | IntArray) -> Rows:
         values = self.real[index].T
         real = self.schema.standardised(values)
         observed = None

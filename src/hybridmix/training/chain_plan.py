@@ -184,7 +184,10 @@ def _forms(
         for covariance_type in _covariance_types(n_columns, autoregressive):
             needed = _frames_per_state(covariance_type, n_columns, autoregressive)
             most = max(1, int(per_class / needed))
-            for topology, n_states in _shapes(most, budget):
+            # Such regressions take long and leave little to topologies.
+            is_largest = autoregressive and covariance_type == "full"
+            most_ergodic = 1 if is_largest and not budget.is_thorough else most
+            for topology, n_states in _shapes(most, most_ergodic, budget):
                 yield Form(topology, n_states, covariance_type, autoregressive)
 
 
@@ -197,10 +200,11 @@ def _kinds(
     return (False, True) if 0 < n_columns <= _WIDE // 2 else (False,)
 
 
-def _shapes(most: int, budget: Budget) -> Iterator[tuple[str, int]]:
-    """Yield topologies and numbers of states, up to a largest number."""
+def _shapes(most: int, most_ergodic: int, budget: Budget) -> Iterator[tuple[str, int]]:
+    """Yield topologies and numbers of states, up to largest numbers."""
     sizes = (1, 2, 3, 5, 8, 12, 20) if budget.is_thorough else (1, 3, 8)
-    most_ergodic = sizes[-1] if budget.is_thorough else 3
+    if not budget.is_thorough:
+        most_ergodic = min(most_ergodic, 3)
     for n_states in sizes:
         if n_states <= most:
             yield "left-right", n_states

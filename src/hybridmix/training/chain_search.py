@@ -30,7 +30,7 @@ from hybridmix.training.votes import fitted_shares
 # Labelled sequences are dealt into this many folds, if there are at most this many.
 _N_FOLDS, _FEW = 3, 1000
 # Otherwise this share of them is held out, and at most this many are trained on.
-_HELD_SHARE, _MOST = 0.3, 1000
+_HELD_SHARE, _MOST = 0.3, 600
 # Candidates see at most this many unlabelled sequences, which count for all of them.
 _MOST_UNLABELLED = 500
 _MOST_MEMBERS = 3
