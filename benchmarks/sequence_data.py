@@ -48,6 +48,7 @@ class Sequences:
 
     @property
     def has_unlabelled(self) -> bool:
+        """Whether some sequences have no label."""
         return bool(np.any(self.y == UNLABELLED))
 
     def labelled(self) -> Sequences:
