@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridmix.data import Schema
+from hybridmix.data import Dataset, Schema
 from hybridmix.data.sequence_rows import SequenceDataset
 from hybridmix.training.budget import Budget
 from hybridmix.training.chain_record import ChainOptions
@@ -22,6 +22,8 @@ _FRAMES_PER_COVARIANCE, _FRAMES_PER_MEAN = 4, 5
 # With more real columns than this, full covariances are left out, and regressions on the
 # frame before with more than that.
 _WIDE, _WIDE_PAIRS = 60, 20
+# Holes are scattered if there are more patterns of them than this share of the frames.
+_SCATTERED = 0.1
 
 
 class Form(NamedTuple):
@@ -181,24 +183,43 @@ def _forms(
     n_columns = len(schema.real)
     frames = dataset.labelled().frames()
     per_class = float(np.median(np.bincount(frames.labels))) / options.shape.n_mixed
-    for autoregressive in _kinds(options, automatic, n_columns):
-        for covariance_type in _covariance_types(n_columns, autoregressive):
-            needed = _frames_per_state(covariance_type, n_columns, autoregressive)
-            most = max(1, int(per_class / needed))
-            # Such regressions take long and leave little to topologies.
-            is_largest = autoregressive and covariance_type == "full"
-            most_ergodic = 1 if is_largest and not budget.is_thorough else most
-            for topology, n_states in _shapes(most, most_ergodic, budget):
-                yield Form(topology, n_states, covariance_type, autoregressive)
+    for autoregressive, covariance_type in _emissions(options, automatic, frames):
+        needed = _frames_per_state(covariance_type, n_columns, autoregressive)
+        most = max(1, int(per_class / needed))
+        # Regressions of each state take long and leave little to topologies.
+        is_largest = autoregressive and covariance_type == "full"
+        most_ergodic = 1 if is_largest and not budget.is_thorough else most
+        for topology, n_states in _shapes(most, most_ergodic, budget):
+            yield Form(topology, n_states, covariance_type, autoregressive)
 
 
-def _kinds(
-    options: ChainOptions, automatic: AutomaticChains, n_columns: int
-) -> tuple[bool, ...]:
-    """Return whether frames depend on the frame before: what is given, or both."""
-    if not automatic.autoregressive:
-        return (options.shape.autoregressive,)
-    return (False, True) if 0 < n_columns <= _WIDE_PAIRS else (False,)
+def _emissions(
+    options: ChainOptions, automatic: AutomaticChains, frames: Dataset
+) -> Iterator[tuple[bool, str]]:
+    """Yield whether frames depend on the frame before, with types of covariances."""
+    n_columns = len(frames.rows.real)
+    if not options.shape.autoregressive:
+        yield False, "diag"
+        if 1 < n_columns <= _WIDE:
+            yield False, "tied"
+            yield False, "full"
+    is_possible = automatic.autoregressive and 0 < n_columns <= _WIDE_PAIRS
+    if options.shape.autoregressive or is_possible:
+        yield True, "tied"
+        if not (is_possible and _has_scattered_holes(frames)):
+            yield True, "full"
+
+
+def _has_scattered_holes(frames: Dataset) -> bool:
+    """Return whether many frames have holes in places of their own.
+
+    Each pair of such frames would need inverses of its own for every component.
+    """
+    observed = frames.rows.observed
+    if observed is None:
+        return False
+    n_patterns = len(np.unique(np.packbits(observed, axis=0), axis=1).T)
+    return n_patterns > _SCATTERED * frames.n_rows
 
 
 def _shapes(most: int, most_ergodic: int, budget: Budget) -> Iterator[tuple[str, int]]:
@@ -211,13 +232,6 @@ def _shapes(most: int, most_ergodic: int, budget: Budget) -> Iterator[tuple[str,
             yield "left-right", n_states
             if 1 < n_states <= most_ergodic:
                 yield "ergodic", n_states
-
-
-def _covariance_types(n_columns: int, autoregressive: bool) -> tuple[str, ...]:
-    """Return the types that suit a number of real columns, the simplest first."""
-    if autoregressive:
-        return ("tied", "full")
-    return ("diag", "tied", "full") if 1 < n_columns <= _WIDE else ("diag",)
 
 
 def _frames_per_state(covariance_type: str, n_columns: int, autoregressive: bool) -> int:
