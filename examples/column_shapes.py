@@ -20,7 +20,9 @@ def draw_table(seed: int) -> np.ndarray:
     rng = np.random.default_rng(seed)
     skill = rng.normal(size=N_ROWS)
     income = np.exp(skill + 0.5 * rng.normal(size=N_ROWS))
-    gifts = np.where(rng.random(N_ROWS) < 0.4, 0.0, income * rng.uniform(0.01, 0.1, N_ROWS))
+    gifts = np.where(
+        rng.random(N_ROWS) < 0.4, 0.0, income * rng.uniform(0.01, 0.1, N_ROWS)
+    )
     return np.column_stack([skill, income, gifts])
 
 

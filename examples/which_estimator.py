@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 import matplotlib.pyplot as plt
-from figures import BLACK, BLUE, GREEN, GREY, ORANGE, RED, SKY, Options, finish, read_options
+from figures import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    RED,
+    SKY,
+    Options,
+    finish,
+    read_options,
+)
 from matplotlib.axes import Axes
 
 # What you have, its colour, and pairs of what you want and the estimator for it.
