@@ -22,6 +22,7 @@ from hybridmix.models.forward_backward import (
     backward,
     forward,
     most_probable_paths,
+    state_posteriors,
     transition_counts,
 )
 from hybridmix.models.packing import Packing
@@ -169,14 +170,17 @@ LENGTHS = {
 
 def passes(packing, log_emission, chains, weights):
     passed = forward(packing, log_emission.copy(), chains)
-    posteriors = backward(passed)
+    back = backward(passed)
+    alpha = passed.alpha.copy()
+    transitions = transition_counts(passed, back, weights)
     score, _ = most_probable_paths(packing, log_emission.copy(), chains)
     return {
         "log likelihood": passed.log_likelihood,
-        "alpha": passed.alpha,
+        "alpha": alpha,
         "scale": passed.scale,
-        "states": posteriors.states,
-        "transitions": transition_counts(passed, posteriors, weights),
+        "arriving": back.arriving[:, :, packing.n_sequences :],
+        "states": state_posteriors(passed, back),
+        "transitions": transitions,
         "score": score,
     }
 

@@ -110,50 +110,53 @@ EXPORT TARGET void NAME(chains_forward)(
 
 /* Go back from WIDTH columns here to the columns before. */
 TARGET static inline void NAME(backward_columns)(
-    int64_t n_states, int64_t n_frames, const double *transposed, const double *beta,
-    double *arriving, double *before, double *scratch)
+    int64_t n_states, int64_t n_frames, const double *transposed, const double *here,
+    const double *alpha, double *before, double *total, double *scratch)
 {
-    V *moved = (V *)scratch;
-    for (int64_t j = 0; j < n_states; j++)
-        *(V *)(arriving + j * n_frames) *= *(const V *)(beta + j * n_frames);
-    NAME(move_columns)(n_states, n_frames, transposed, arriving, moved);
-    for (int64_t i = 0; i < n_states; i++)
-        *(V *)(before + i * n_frames) = moved[i];
+    V *beta = (V *)scratch, sum = {0};
+    NAME(move_columns)(n_states, n_frames, transposed, here, beta);
+    for (int64_t i = 0; i < n_states; i++) {
+        sum += *(const V *)(alpha + i * n_frames) * beta[i];
+        *(V *)(before + i * n_frames) *= beta[i];
+    }
+    *(V *)total = sum;
 }
 
 TARGET static inline void NAME(backward_column)(
-    int64_t n_states, int64_t n_frames, const double *transposed, const double *beta,
-    double *arriving, double *before, double *moved)
+    int64_t n_states, int64_t n_frames, const double *transposed, const double *here,
+    const double *alpha, double *before, double *total, double *beta)
 {
-    for (int64_t j = 0; j < n_states; j++)
-        arriving[j * n_frames] *= beta[j * n_frames];
-    NAME(move_column)(n_states, n_frames, transposed, arriving, moved);
-    for (int64_t i = 0; i < n_states; i++)
-        before[i * n_frames] = moved[i];
+    double sum = 0.0;
+    NAME(move_column)(n_states, n_frames, transposed, here, beta);
+    for (int64_t i = 0; i < n_states; i++) {
+        sum += alpha[i * n_frames] * beta[i];
+        before[i * n_frames] *= beta[i];
+    }
+    *total = sum;
 }
 
-/* Fill beta (P, K, F), of which the last frames of all sequences are given, and multiply
- * `arriving` by it but for the first frames. Transitions are those of the forward pass,
- * transposed. */
+/* Multiply `arriving` (P, K, F) by beta, what is to come of each state, and sum alpha times
+ * beta over the states, (P, F). Both are done already for the last frames of all
+ * sequences. Transitions are those of the forward pass, transposed. */
 EXPORT TARGET void NAME(chains_backward)(
-    const Frames *frames, const double *transposed, double *arriving, double *beta,
-    double *scratch)
+    const Frames *frames, const double *transposed, const double *alpha, double *arriving,
+    double *totals, double *scratch)
 {
     int64_t k = frames->n_states, f = frames->n_frames, n_groups = frames->n_groups;
     for (int64_t plane = 0; plane < frames->n_planes; plane++)
         for (int64_t step = frames->n_times * n_groups - 1; step >= n_groups; step--) {
             int64_t size = frames->sizes[step], lane = 0;
             int64_t matrix = step % n_groups * frames->n_planes + plane;
+            int64_t at = plane * k * f + frames->offsets[step - n_groups];
             const double *own = transposed + matrix * k * k;
-            double *before = beta + plane * k * f + frames->offsets[step - n_groups];
-            const double *here = beta + plane * k * f + frames->offsets[step];
-            double *next = arriving + plane * k * f + frames->offsets[step];
+            const double *here = arriving + plane * k * f + frames->offsets[step];
+            double *total = totals + plane * f + frames->offsets[step - n_groups];
             for (; lane + WIDTH <= size; lane += WIDTH)
-                NAME(backward_columns)(k, f, own, here + lane, next + lane, before + lane,
-                                       scratch);
+                NAME(backward_columns)(k, f, own, here + lane, alpha + at + lane,
+                                       arriving + at + lane, total + lane, scratch);
             for (; lane < size; lane++)
-                NAME(backward_column)(k, f, own, here + lane, next + lane, before + lane,
-                                      scratch);
+                NAME(backward_column)(k, f, own, here + lane, alpha + at + lane,
+                                      arriving + at + lane, total + lane, scratch);
         }
 }
 

@@ -8,7 +8,6 @@ of chains have the shape (G, P, ...) accordingly.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -110,7 +109,8 @@ def forward(
     alpha, scale, end = _scaled_pass(packing, emission, chains)
     with np.errstate(all="ignore"):
         log_scale = np.log(scale)
-    log_likelihood = _sums_by_lane(packing, log_scale + largest)
+    largest += log_scale
+    log_likelihood = _sums_by_lane(packing, largest)
     is_exact = np.ones(n, dtype=bool)
     is_small = ~(scale > _SMALLEST)
     if is_small.any():
@@ -198,48 +198,47 @@ def _relative_log_likelihood(
 
 
 @dataclass(frozen=True)
-class StatePosteriors:
-    """Probabilities of states given whole sequences.
+class BackwardPass:
+    """What a backward pass adds to a forward pass.
 
     Attributes
     ----------
-    states : ndarray of shape (P, K, F)
-        Probability of each state at each frame.
     arriving : ndarray of shape (P, K, F)
         What the probability of an arrival at each state is made of, together with
         `ForwardPass.alpha` of the frame before and the transition probabilities.
+    ending : ndarray of shape (P, K, n) or (P, 1, n)
+        Probability of the end after the last frame, by its state, divided by that of all.
     is_exact : ndarray of bool, shape (n,)
         False for lanes whose scaled numbers cannot be trusted.
     """
 
-    states: FloatArray
     arriving: FloatArray
+    ending: FloatArray
     is_exact: BoolArray
 
 
-def backward(passed: ForwardPass) -> StatePosteriors:
+def backward(passed: ForwardPass) -> BackwardPass:
     """Pass backward; this uses up `passed.emission`."""
     packing, chains = passed.packing, passed.chains
-    arriving, beta = passed.emission, np.empty_like(passed.alpha)
+    arriving = passed.emission
     with np.errstate(all="ignore"):
         if passed.end is None or chains.log_exit is None:
-            beta[:, :, packing.last] = 1.0
+            ending = np.ones((len(arriving), 1, packing.n_sequences))
         else:
             leaving = np.exp(chains.on_lanes(chains.log_exit, packing))
-            beta[:, :, packing.last] = leaving / passed.end[:, None]
+            ending = leaving / passed.end[:, None]
         arriving /= passed.scale[:, None]
-        step_backward(packing, np.exp(chains.log_transition), arriving, beta)
-        states = np.multiply(passed.alpha, beta, out=beta)
-        totals = np.add.reduce(states, axis=1)
+        transition = np.exp(chains.log_transition)
+        totals = step_backward(packing, transition, passed.alpha, ending, arriving)
         is_off = ~(np.abs(totals - 1.0) < _ROUNDING)
     is_exact = passed.is_exact.copy()
     if is_off.any():
         is_exact[packing.lane[is_off.any(axis=0)]] = False
-    return StatePosteriors(states, arriving, is_exact)
+    return BackwardPass(arriving, ending, is_exact)
 
 
 def transition_counts(
-    passed: ForwardPass, posteriors: StatePosteriors, weights: FloatArray
+    passed: ForwardPass, back: BackwardPass, weights: FloatArray
 ) -> FloatArray:
     """Return expected numbers of transitions (G, P, K, K), weighted by lane (P, n).
 
@@ -247,20 +246,29 @@ def transition_counts(
     """
     packing = passed.packing
     counts = np.zeros(passed.chains.log_transition.shape)
-    for group, (before, here) in enumerate(packing.arrivals_of):
-        for some in _runs(len(before)):
-            columns = here[some]
-            arriving = np.take(posteriors.arriving, columns, axis=2)
-            arriving *= weights[:, None, packing.lane[columns]]
-            leaving = np.take(passed.alpha, before[some], axis=2)
-            counts[group] += np.matmul(leaving, arriving.transpose(0, 2, 1))
+    for group, before, here in packing.arrivals(_RUN):
+        arriving = np.take(back.arriving, here, axis=2)
+        arriving *= weights[:, None, packing.lane[here]]
+        leaving = np.take(passed.alpha, before, axis=2)
+        counts[group] += np.matmul(leaving, arriving.transpose(0, 2, 1))
     counts *= np.exp(passed.chains.log_transition)
     return counts
 
 
-def _runs(n_columns: int) -> Iterator[slice]:
-    """Cut columns into runs that fit into the cache."""
-    return (slice(at, at + _RUN) for at in range(0, n_columns, _RUN))
+def state_posteriors(passed: ForwardPass, back: BackwardPass) -> FloatArray:
+    """Return the probability of each state at each frame, (P, K, F).
+
+    This uses up `passed.alpha`, which becomes the result: of a long sequence, another
+    array of this size would count.
+    """
+    packing, states = passed.packing, passed.alpha
+    transition = np.exp(passed.chains.log_transition)
+    with np.errstate(all="ignore"):
+        states[:, :, packing.last] *= back.ending
+        for group, before, here in packing.arrivals(_RUN):
+            beta = np.matmul(transition[group], np.take(back.arriving, here, axis=2))
+            states[:, :, before] *= beta
+    return states
 
 
 @dataclass(frozen=True)

@@ -129,17 +129,20 @@ class Packing:
         sizes = self.sizes.ravel()
         offsets = (np.cumsum(sizes) - sizes).reshape(self.sizes.shape)
         self.starts = offsets
-        rank = np.arange(int(sizes.sum())) - np.repeat(offsets.ravel(), sizes)
+        n_frames = int(sizes.sum())
+        # Numbers of frames are kept in half the memory, where they fit.
+        number = np.int32 if n_frames < 2**31 else np.int64
+        rank = np.arange(n_frames) - np.repeat(offsets.ravel(), sizes)
         time, group = (
             np.repeat(part.ravel(), sizes) for part in np.indices(self.sizes.shape)
         )
         self.lane = offsets[0, group] + rank
         first = np.cumsum(lengths) - lengths
-        self.source = first[self.order][self.lane] + time
+        self.source = (first[self.order][self.lane] + time).astype(number)
         own_rank = np.arange(len(lengths)) - offsets[0, self.group_of]
         self.last = offsets[self.lengths - 1, self.group_of] + own_rank
         n = len(lengths)
-        self.before = offsets[time[n:] - 1, group[n:]] + rank[n:]
+        self.before = (offsets[time[n:] - 1, group[n:]] + rank[n:]).astype(number)
 
     @property
     def n_sequences(self) -> int:
@@ -167,14 +170,23 @@ class Packing:
         group = self.group_of[self.lane]
         return [np.flatnonzero(group == g) for g in range(self.n_groups)]
 
-    @cached_property
-    def arrivals_of(self) -> list[tuple[IntArray, IntArray]]:
-        """For each group: the columns of all frames but the last and but the first."""
+    def arrivals(self, size: int) -> Iterator[tuple[int, IntArray, IntArray]]:
+        """Yield runs of at most this many frames that are not the first of a sequence.
+
+        Each has its group, the columns of the frames before, and its own columns.
+        """
         n = self.n_sequences
-        if self.n_groups == 1:
-            return [(self.before, np.arange(n, self.n_frames))]
-        later = [own[np.searchsorted(own, n) :] for own in self.columns_of]
-        return [(self.before[own - n], own) for own in later]
+        for group in range(self.n_groups):
+            later = range(n, self.n_frames) if self.n_groups == 1 else self._later[group]
+            for at in range(0, len(later), size):
+                here = np.asarray(later[at : at + size])
+                yield group, self.before[here - n], here
+
+    @cached_property
+    def _later(self) -> list[IntArray]:
+        """Columns of each group but the first frames of its sequences."""
+        n = self.n_sequences
+        return [own[np.searchsorted(own, n) :] for own in self.columns_of]
 
     def of_lanes(self, lanes: IntArray) -> tuple[Packing, IntArray]:
         """Return a packing of some lanes, and where its columns stand in this one."""

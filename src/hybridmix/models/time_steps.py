@@ -35,19 +35,28 @@ def step_forward(
 
 
 def step_backward(
-    packing: Packing, transition: FloatArray, arriving: FloatArray, beta: FloatArray
-) -> None:
-    """Fill `beta` (P, K, F), whose last frames are given; multiply `arriving` by it.
+    packing: Packing,
+    transition: FloatArray,
+    alpha: FloatArray,
+    ending: FloatArray,
+    arriving: FloatArray,
+) -> FloatArray:
+    """Multiply `arriving` (P, K, F) by what is to come of each state; return sums (P, F).
 
-    The first frames of `arriving` stay as they are.
+    These are the sums of the probabilities of all states at a frame. What is to come of
+    the last frames is given, (P, K, n) or (P, 1, n).
     """
     kernels = _kernels.active()
     if kernels is None:
-        _step_backward(packing, transition, arriving, beta)
-    else:
-        about, scratch = _arguments(kernels, packing, beta)
-        transposed = np.ascontiguousarray(np.swapaxes(transition, 2, 3))
-        kernels.call("chains_backward", about, transposed, arriving, beta, scratch)
+        return _step_backward(packing, transition, alpha, ending, arriving)
+    about, scratch = _arguments(kernels, packing, alpha)
+    last = alpha[:, :, packing.last] * ending
+    totals = np.empty((len(alpha), packing.n_frames))
+    totals[:, packing.last] = last.sum(axis=1)
+    arriving[:, :, packing.last] *= ending
+    transposed = np.ascontiguousarray(np.swapaxes(transition, 2, 3))
+    kernels.call("chains_backward", about, transposed, alpha, arriving, totals, scratch)
+    return totals
 
 
 def step_to_best(
@@ -114,8 +123,14 @@ def _step_forward(
 
 
 def _step_backward(
-    packing: Packing, transition: FloatArray, arriving: FloatArray, beta: FloatArray
-) -> None:
+    packing: Packing,
+    transition: FloatArray,
+    alpha: FloatArray,
+    ending: FloatArray,
+    arriving: FloatArray,
+) -> FloatArray:
+    beta = np.empty_like(alpha)
+    beta[:, :, packing.last] = ending
     for columns, blocks in reversed(packing.steps):
         arriving[:, :, columns] *= beta[:, :, columns]
         for block in blocks:
@@ -124,6 +139,7 @@ def _step_backward(
                 arriving[:, :, block.here],
                 out=beta[:, :, block.before],
             )
+    return np.einsum("pkf,pkf->pf", alpha, beta)
 
 
 def _step_to_best(
