@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Raised when a signature changes; VERSION in __init__.py is the same number. */
+/* Raised when a signature changes; _INTERFACE in __init__.py is the same number. */
 #define INTERFACE 1
 
 /* What is left of a variance is at least this share of it: ROUNDING of families/moments. */
