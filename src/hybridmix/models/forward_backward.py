@@ -247,9 +247,8 @@ def transition_counts(
     packing = passed.packing
     counts = np.zeros(passed.chains.log_transition.shape)
     for group, before, here in packing.arrivals(_RUN):
-        arriving = np.take(back.arriving, here, axis=2)
-        arriving *= weights[:, None, packing.lane[here]]
-        leaving = np.take(passed.alpha, before, axis=2)
+        arriving = back.arriving[:, :, here] * weights[:, None, packing.lane[here]]
+        leaving = passed.alpha[:, :, before]
         counts[group] += np.matmul(leaving, arriving.transpose(0, 2, 1))
     counts *= np.exp(passed.chains.log_transition)
     return counts
@@ -266,8 +265,9 @@ def state_posteriors(passed: ForwardPass, back: BackwardPass) -> FloatArray:
     with np.errstate(all="ignore"):
         states[:, :, packing.last] *= back.ending
         for group, before, here in packing.arrivals(_RUN):
-            beta = np.matmul(transition[group], np.take(back.arriving, here, axis=2))
-            states[:, :, before] *= beta
+            states[:, :, before] *= np.matmul(
+                transition[group], back.arriving[:, :, here]
+            )
     return states
 
 

@@ -170,17 +170,20 @@ class Packing:
         group = self.group_of[self.lane]
         return [np.flatnonzero(group == g) for g in range(self.n_groups)]
 
-    def arrivals(self, size: int) -> Iterator[tuple[int, IntArray, IntArray]]:
+    def arrivals(
+        self, size: int
+    ) -> Iterator[tuple[int, slice | IntArray, slice | IntArray]]:
         """Yield runs of at most this many frames that are not the first of a sequence.
 
-        Each has its group, the columns of the frames before, and its own columns.
+        Each has its group, the columns of the frames before, and its own columns; slices
+        where these are neighbours, which saves copies.
         """
         n = self.n_sequences
         for group in range(self.n_groups):
             later = range(n, self.n_frames) if self.n_groups == 1 else self._later[group]
             for at in range(0, len(later), size):
                 here = np.asarray(later[at : at + size])
-                yield group, self.before[here - n], here
+                yield group, _neighbours(self.before[here - n]), _neighbours(here)
 
     @cached_property
     def _later(self) -> list[IntArray]:
@@ -200,6 +203,12 @@ class Packing:
         time = np.arange(len(group)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         rank = np.repeat(lanes, lengths) - self.starts[0, group]
         return self.starts[time, group] + rank
+
+
+def _neighbours(columns: IntArray) -> slice | IntArray:
+    """Return ascending columns as a slice, if none is left out."""
+    first, last = int(columns[0]), int(columns[-1])
+    return slice(first, last + 1) if last - first < len(columns) else columns
 
 
 def _lanes_going_on(
