@@ -138,11 +138,13 @@ class Packing:
         )
         self.lane = offsets[0, group] + rank
         first = np.cumsum(lengths) - lengths
-        self.source = (first[self.order][self.lane] + time).astype(number)
+        self.source: IntArray = (first[self.order][self.lane] + time).astype(number)
         own_rank = np.arange(len(lengths)) - offsets[0, self.group_of]
         self.last = offsets[self.lengths - 1, self.group_of] + own_rank
         n = len(lengths)
-        self.before = (offsets[time[n:] - 1, group[n:]] + rank[n:]).astype(number)
+        self.before: IntArray = (offsets[time[n:] - 1, group[n:]] + rank[n:]).astype(
+            number
+        )
 
     @property
     def n_sequences(self) -> int:
@@ -179,11 +181,15 @@ class Packing:
         where these are neighbours, which saves copies.
         """
         n = self.n_sequences
-        for group in range(self.n_groups):
-            later = range(n, self.n_frames) if self.n_groups == 1 else self._later[group]
+        if self.n_groups == 1:
+            for at in range(n, self.n_frames, size):
+                here = slice(at, min(at + size, self.n_frames))
+                yield 0, _neighbours(self.before[at - n : here.stop - n]), here
+            return
+        for group, later in enumerate(self._later):
             for at in range(0, len(later), size):
-                here = np.asarray(later[at : at + size])
-                yield group, _neighbours(self.before[here - n]), _neighbours(here)
+                own = later[at : at + size]
+                yield group, _neighbours(self.before[own - n]), _neighbours(own)
 
     @cached_property
     def _later(self) -> list[IntArray]:
