@@ -1,8 +1,12 @@
 # Every target sets up what it needs; nothing but Python 3.11+, make and git is expected.
+# With a C compiler, kernels are built as well; without one, NumPy does their work.
 PYTHON ?= python3
 VENV ?= .venv
 DATA ?= ../shared/data
 BIN = $(VENV)/bin
+# What an installation is made of, besides modules, which are used where they are.
+BUILT_FROM = pyproject.toml hatch_build.py $(wildcard src/hybridmix/_kernels/*.[ch]) \
+	src/hybridmix/_kernels/build.py
 
 .PHONY: demo test lint check docs bench clean
 
@@ -35,14 +39,14 @@ clean:
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
+$(VENV)/.installed: $(BUILT_FROM) | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[cli]'
 	touch $@
 
-$(VENV)/.installed-test: pyproject.toml | $(VENV)/bin/python
+$(VENV)/.installed-test: $(BUILT_FROM) | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,lint,docs]'
 	touch $@
 
-$(VENV)/.installed-bench: pyproject.toml | $(VENV)/bin/python
+$(VENV)/.installed-bench: $(BUILT_FROM) | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	touch $@

@@ -15,6 +15,7 @@ SCRIPTS = [
     "engine",
     "em",
     "em_missing",
+    "kernels",
     "med_kernels",
     "med_generative",
     "em_acceleration",

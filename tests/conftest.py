@@ -5,6 +5,8 @@ import signal
 import numpy as np
 import pytest
 
+from hybridmix import _kernels
+
 # Shells start jobs in the background with interrupts ignored, which commands respect, and
 # which the commands that the tests start would inherit.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -15,6 +17,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 def same_draws():
     """Estimators without a seed draw from NumPy's own state: the same in every run."""
     np.random.seed(0)  # noqa: NPY002
+
+
+@pytest.fixture(scope="module", params=["0", *_kernels.variants()[-1:]])
+def kernels(request):
+    """Run tests twice: in NumPy, and with the kernels of this machine, if it has any."""
+    with _kernels.using(request.param):
+        yield request.param
 
 
 @pytest.fixture

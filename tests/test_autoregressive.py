@@ -13,6 +13,9 @@ from hybridmix.data.sequence_rows import SequenceRows
 from hybridmix.families import AutoregressiveGaussian, FullGaussian, VariancePrior
 from hybridmix.models.chain_filling import smoothed_frames
 
+# Every test runs in NumPy and with compiled kernels.
+pytestmark = pytest.mark.usefixtures("kernels")
+
 D, N, J = 2, 25, 3
 
 

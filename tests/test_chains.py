@@ -22,6 +22,9 @@ from hybridmix.data.sequence_rows import SequenceRows
 from hybridmix.models.chain_committee import ChainCommittee
 
 LENGTHS = (3, 1, 4, 2, 1, 4)
+# Every test runs in NumPy and with compiled kernels.
+pytestmark = pytest.mark.usefixtures("kernels")
+
 LABELS = np.array([0, 1, 1, 0, 0, 1])
 EMISSIONS = pytest.mark.parametrize("name", families())
 # All topologies and holes for each kind of emission; exits and mixtures meet them all.

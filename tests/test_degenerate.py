@@ -14,6 +14,9 @@ from hybridmix import (
     MixtureOutlierDetector,
 )
 
+# Every test runs in NumPy and with compiled kernels.
+pytestmark = pytest.mark.usefixtures("kernels")
+
 KINDS = ["full", "tied", "diag", "spherical"]
 QUICK = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 

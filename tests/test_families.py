@@ -36,6 +36,9 @@ from hybridmix.families.moments import (
 from hybridmix.families.scattered import invert
 from hybridmix.families.subspace import SubspaceParameters, principal_subspace
 
+# Every test runs in NumPy and with compiled kernels.
+pytestmark = pytest.mark.usefixtures("kernels")
+
 FAMILIES = list(families())
 # Complete rows; scattered holes; a few patterns that repeat; more holes than values.
 HOLES = [(0.0, None), (0.25, None), (0.3, 3), (0.75, None)]

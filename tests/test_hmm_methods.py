@@ -98,9 +98,8 @@ def path_log_densities(model, X, label=0):
     chains, volumes = model.model_, read.log_volume()
     for number in range(len(X)):
         rows = read.rows[np.array([number])]
-        prepared = chains.prepare(rows).all_classes
-        [(_, frames)] = prepared.prepared
-        logs, _ = chains.family.evaluate(frames, chains.components)
+        [piece] = chains.prepare(rows).all_classes.pieces
+        logs, _ = chains.family.evaluate(piece.frames(), chains.components)
         logs = logs.reshape(*chains.log_mixing.shape, -1) + chains.log_mixing[..., None]
         emission = logsumexp(logs, axis=2)[label]
         paths = list(itertools.product(range(chains.n_states), repeat=rows.lengths[0]))

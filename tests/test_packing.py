@@ -73,13 +73,18 @@ def test_columns_of_groups(kind):
     group = packing.group_of[packing.lane]
     for number, columns in enumerate(packing.columns_of):
         np.testing.assert_array_equal(columns, np.flatnonzero(group == number))
+    arrivals = []
     everything = np.arange(packing.n_frames)
-    for number, (before, here) in enumerate(packing.arrivals_of):
-        here = everything[here]
+    for number, before, here in packing.arrivals(3):
+        before, here = everything[before], everything[here]
+        assert 0 < len(before) == len(here) <= 3
         np.testing.assert_array_equal(packing.lane[before], packing.lane[here])
-        assert set(group[here]) <= {number}
-    n_arrivals = sum(len(before) for before, _ in packing.arrivals_of)
-    assert n_arrivals == packing.n_frames - packing.n_sequences
+        np.testing.assert_array_equal(
+            time_of(packing)[before], time_of(packing)[here] - 1
+        )
+        assert set(group[here]) == {number}
+        arrivals.extend(here.tolist())
+    assert sorted(arrivals) == list(range(packing.n_sequences, packing.n_frames))
 
 
 @pytest.mark.parametrize("kind", PACKINGS)
@@ -104,10 +109,11 @@ def test_frames_are_prepared_in_packed_order():
     packed = prepared.all_classes
     assert not packed.looks_at_own
     assert prepared.all_classes is packed
-    [(group, columns, frames)] = packed.groups
-    assert (group, columns) == (0, slice(None))
+    [piece] = packed.pieces
+    assert (piece.group, piece.columns) == (0, slice(0, 10))
+    assert piece.frames() is piece.frames()
     components = family.start(rows.frames, np.full((2, 10), 0.5))
-    found, _ = family.evaluate(frames, components)
+    found, _ = family.evaluate(piece.frames(), components)
     expected, _ = family.evaluate(family.prepare(rows.frames), components)
     np.testing.assert_allclose(found, expected[:, packed.packing.source])
 
@@ -118,12 +124,13 @@ def test_only_classes_with_sequences_are_prepared():
     packed = PreparedSequences(rows, family, 4, False).own_classes(np.array([3, 0, 3]))
     assert packed.looks_at_own
     assert packed.packing.n_groups == 4
-    assert [group for group, _, _ in packed.groups] == [0, 3]
+    assert [piece.group for piece in packed.pieces] == [0, 3]
     components = family.start(rows.frames, np.ones((1, 10)))
     expected, _ = family.evaluate(family.prepare(rows.frames), components)
-    for _, columns, frames in packed.groups:
-        found, _ = family.evaluate(frames, components)
-        np.testing.assert_allclose(found, expected[:, packed.packing.source[columns]])
+    for piece in packed.pieces:
+        found, _ = family.evaluate(piece.frames(), components)
+        source = packed.packing.source[piece.columns]
+        np.testing.assert_allclose(found, expected[:, source])
 
 
 @pytest.mark.parametrize("has_holes", [False, True])

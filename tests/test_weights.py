@@ -16,6 +16,9 @@ from hybridmix import (
 )
 from hybridmix.data.weights import read_weights
 
+# Every test runs in NumPy and with compiled kernels.
+pytestmark = pytest.mark.usefixtures("kernels")
+
 COVARIANCE_TYPES = ("full", "tied", "diag", "spherical", "subspace")
 
 

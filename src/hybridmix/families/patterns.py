@@ -10,9 +10,11 @@ from typing import Protocol
 
 import numpy as np
 
+from hybridmix import _kernels
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data.rows import Rows
 from hybridmix.families.base import Notes
+from hybridmix.families.compiled import CompiledRows
 from hybridmix.families.groups import Group, split_by_pattern
 from hybridmix.families.moments import FullParameters, FullStatistics
 from hybridmix.families.scattered import ScatteredRows
@@ -67,6 +69,14 @@ def group_rows(rows: Rows) -> list[RowGroup]:
     n_missing = np.sum(~rows.observed[:, rest], axis=0)
     # The smaller systems are those of the missing or of the observed columns.
     by_missing = 2 * n_missing <= len(rows.real)
+    kernels = _kernels.active()
+    if kernels is not None:
+        both = (rows.real, rows.observed)
+        forms = ((rest[by_missing == form], form) for form in (True, False))
+        groups.extend(
+            CompiledRows.of(kernels, both, *own) for own in forms if len(own[0])
+        )
+        return groups
     sizes = np.minimum(n_missing, len(rows.real) - n_missing)
     for form in (True, False):
         for of_size in joined_sizes(sizes[by_missing == form]):

@@ -19,6 +19,7 @@ from hybridmix.models.forward_backward import (
     backward,
     forward,
     log_forward_backward,
+    state_posteriors,
     transition_counts,
 )
 from hybridmix.models.packed import PackedFrames
@@ -30,12 +31,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Emissions:
-    """Emission densities of the frames of one group.
+    """What the evaluation of a piece leaves for its statistics.
 
     Attributes
     ----------
-    log_density : ndarray of shape (P, K, f)
-        Of each frame in each state.
     relative : ndarray of shape (P K M, f) or None
         Densities of components divided by the largest one of their state; None if states
         have one component each.
@@ -45,7 +44,6 @@ class _Emissions:
         What the family noted for its statistics.
     """
 
-    log_density: FloatArray
     relative: FloatArray | None
     sums: FloatArray | None
     notes: Notes
@@ -83,36 +81,33 @@ def log_emissions(model: Chains, packed: PackedFrames) -> FloatArray:
 
 def emissions_of(model: Chains, frames: Prepared) -> FloatArray:
     """Return the log emission densities (C, K, f) of frames that were prepared."""
-    return _emissions(model, frames).log_density
+    return _emissions(model, frames)[0]
 
 
 def _all_emissions(
     model: Chains, packed: PackedFrames
 ) -> tuple[FloatArray, list[_Emissions]]:
-    """Evaluate all groups; return their log emissions side by side, and each."""
-    if not packed.looks_at_own:
-        [(_, frames)] = packed.prepared
-        own = _emissions(model, frames)
-        return own.log_density, [own]
-    joined = np.empty((1, model.n_states, packed.packing.n_frames))
+    """Evaluate all pieces; return their log emissions side by side, and each."""
+    n_planes = 1 if packed.looks_at_own else model.n_classes
+    joined = np.empty((n_planes, model.n_states, packed.packing.n_frames))
     parts = []
-    for group, columns, frames in packed.groups:
-        own = _emissions(model.of_class(group), frames)
-        joined[:, :, columns] = own.log_density
-        parts.append(own)
+    for piece in packed.pieces:
+        own = model.of_class(piece.group) if packed.looks_at_own else model
+        joined[:, :, piece.columns], part = _emissions(own, piece.frames())
+        parts.append(part)
     return joined, parts
 
 
-def _emissions(model: Chains, frames: Prepared) -> _Emissions:
-    """Evaluate the states of all classes of a model."""
+def _emissions(model: Chains, frames: Prepared) -> tuple[FloatArray, _Emissions]:
+    """Return log densities (C, K, f) of all states, and what statistics need."""
     log_density, notes = model.family.evaluate(frames, model.components)
     shape = (model.n_classes, model.n_states, log_density.shape[1])
     if model.n_mixed == 1:
-        return _Emissions(log_density.reshape(shape), None, None, notes)
+        return log_density.reshape(shape), _Emissions(None, None, notes)
     log_density += model.log_mixing.reshape(-1, 1)
     offsets = tuple(range(0, model.n_components + 1, model.n_mixed))
     by_state, sums = grouped_logsumexp(log_density, offsets)
-    return _Emissions(by_state.reshape(shape), log_density, sums, notes)
+    return by_state.reshape(shape), _Emissions(log_density, sums, notes)
 
 
 def _log_joint(
@@ -180,9 +175,10 @@ class ChainEvaluation(Evaluation[ChainStatistics]):
         """
         packing = self.packed.packing
         states, _ = self._weighted_states(weights[:, packing.order])
-        spread = _spread(states, self._emissions[0])
-        by_frame = np.empty_like(spread)
-        by_frame[:, packing.source] = spread
+        by_frame = np.empty((self.model.n_components, packing.n_frames))
+        for piece, emissions in zip(self.packed.pieces, self._emissions, strict=True):
+            spread = _spread(states[:, :, piece.columns], emissions)
+            by_frame[:, packing.source[piece.columns]] = spread
         return by_frame
 
     def statistics(self, weights: FloatArray) -> ChainStatistics:
@@ -200,16 +196,17 @@ class ChainEvaluation(Evaluation[ChainStatistics]):
         total.starts += _sums_of_lanes(first, packing)
         total.exits += _sums_of_lanes(last, packing)
         total.classes += np.sum(weights, axis=1)
-        for (group, columns, frames), emissions in zip(
-            self.packed.groups, self._emissions, strict=True
-        ):
-            part = slice(group, group + 1) if own else slice(None)
-            spread = _spread(states[:, :, columns], emissions)
+        for piece, emissions in zip(self.packed.pieces, self._emissions, strict=True):
+            part = slice(piece.group, piece.group + 1) if own else slice(None)
+            spread = _spread(states[:, :, piece.columns], emissions)
             counts = np.dot(spread, np.ones(spread.shape[1]))
             total.counts[part] += counts.reshape(total.counts[part].shape)
             components = components_of(part, model.n_states * model.n_mixed)
             statistics = model.family.accumulate(
-                frames, model.components.take(components), spread, emissions.notes
+                piece.frames(),
+                model.components.take(components),
+                spread,
+                emissions.notes,
             )
             total.components.add(statistics, components)
         return total
@@ -220,25 +217,26 @@ class ChainEvaluation(Evaluation[ChainStatistics]):
         The weights (P, n) are those of the lanes.
         """
         passed, packing = self._passed, self.packed.packing
-        posteriors = backward(passed)
-        lanes = np.flatnonzero(~posteriors.is_exact)
+        back = backward(passed)
+        lanes = np.flatnonzero(~back.is_exact)
         if len(lanes) == 0:
-            transitions = transition_counts(passed, posteriors, weights)
-            posteriors.states[...] *= weights[:, None, packing.lane]
-            return posteriors.states, transitions
-        exact, own_packing, columns = _in_logarithms(self.model, self.packed, lanes)
-        for array in (passed.alpha, posteriors.arriving):
-            array[:, :, columns] = 0.0
-        transitions = transition_counts(passed, posteriors, weights)
-        own = weights[:, lanes[own_packing.order][own_packing.lane]]
-        group = own_packing.group_of[own_packing.lane]
-        for g in np.unique(group):
-            here = group == g
-            moves = exact.transitions[..., here] * own[:, None, None, here]
-            transitions[g] += moves.sum(axis=-1)
-        posteriors.states[:, :, columns] = exact.states
-        posteriors.states[...] *= weights[:, None, packing.lane]
-        return posteriors.states, transitions
+            transitions = transition_counts(passed, back, weights)
+            states = state_posteriors(passed, back)
+        else:
+            exact, own_packing, columns = _in_logarithms(self.model, self.packed, lanes)
+            for array in (passed.alpha, back.arriving):
+                array[:, :, columns] = 0.0
+            transitions = transition_counts(passed, back, weights)
+            own = weights[:, lanes[own_packing.order][own_packing.lane]]
+            group = own_packing.group_of[own_packing.lane]
+            for g in np.unique(group):
+                here = group == g
+                moves = exact.transitions[..., here] * own[:, None, None, here]
+                transitions[g] += moves.sum(axis=-1)
+            states = state_posteriors(passed, back)
+            states[:, :, columns] = exact.states
+        states *= weights[:, None, packing.lane]
+        return states, transitions
 
 
 def _spread(states: FloatArray, emissions: _Emissions) -> FloatArray:

@@ -14,6 +14,12 @@ import numpy as np
 
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.models.packing import Packing
+from hybridmix.models.time_steps import (
+    follow_back,
+    step_backward,
+    step_forward,
+    step_to_best,
+)
 
 # Log densities of a frame that are lower than this, compared with its most probable
 # state, are raised to it. Sequences in which that shows are passed again in logarithms.
@@ -25,6 +31,8 @@ _SAME = 1e-10
 _SMALLEST = 1e-200
 # Probabilities of the states of a frame sum to one up to this.
 _ROUNDING = 1e-6
+# Number of columns that are copied at a time.
+_RUN = 4096
 
 
 @dataclass(frozen=True)
@@ -90,10 +98,10 @@ class ForwardPass:
 def forward(
     packing: Packing, log_emission: FloatArray, chains: ChainWeights
 ) -> ForwardPass:
-    """Pass forward with scaled probabilities; `log_emission` (P, K, F) is overwritten."""
+    """Pass forward with scaled probabilities; this uses up `log_emission` (P, K, F)."""
     n = packing.n_sequences
     largest = log_emission.max(axis=1)
-    emission = log_emission
+    emission = np.ascontiguousarray(log_emission)
     emission -= largest[:, None]
     is_raised = not emission.min() >= _LOWEST
     np.maximum(emission, _LOWEST, out=emission)
@@ -101,7 +109,8 @@ def forward(
     alpha, scale, end = _scaled_pass(packing, emission, chains)
     with np.errstate(all="ignore"):
         log_scale = np.log(scale)
-    log_likelihood = _sums_by_lane(packing, log_scale + largest)
+    largest += log_scale
+    log_likelihood = _sums_by_lane(packing, largest)
     is_exact = np.ones(n, dtype=bool)
     is_small = ~(scale > _SMALLEST)
     if is_small.any():
@@ -124,24 +133,13 @@ def _scaled_pass(
     """Return `alpha`, `scale` and `end` of a `ForwardPass` over emissions (P, K, F)."""
     n = packing.n_sequences
     alpha, scale = np.empty_like(emission), np.empty_like(emission[:, 0])
-    transition = np.exp(chains.log_transition).transpose(0, 1, 3, 2).copy()
     start = np.exp(chains.on_lanes(chains.log_start, packing))
     with np.errstate(all="ignore"):
         here = alpha[:, :, :n]
         np.multiply(start, emission[:, :, :n], out=here)
         np.add.reduce(here, axis=1, out=scale[:, :n])
         here /= scale[:, None, :n]
-        for columns, blocks in packing.steps:
-            here = alpha[:, :, columns]
-            for block in blocks:
-                np.matmul(
-                    transition[block.group],
-                    alpha[:, :, block.before],
-                    out=alpha[:, :, block.here],
-                )
-            here *= emission[:, :, columns]
-            total = np.add.reduce(here, axis=1, out=scale[:, columns])
-            here /= total[:, None]
+        step_forward(packing, np.exp(chains.log_transition), emission, alpha, scale)
         if chains.log_exit is None:
             return alpha, scale, None
         leaving = np.exp(chains.on_lanes(chains.log_exit, packing))
@@ -180,7 +178,7 @@ def _misled_lanes(
     if len(lanes) == 0:
         return lanes
     part, columns = packing.of_lanes(lanes)
-    kept = emission[:, :, columns]
+    kept = np.take(emission, columns, axis=2)
     kept[kept <= lowest] = 0.0
     _, scale, end = _scaled_pass(part, kept, chains)
     with np.errstate(divide="ignore"):
@@ -200,56 +198,47 @@ def _relative_log_likelihood(
 
 
 @dataclass(frozen=True)
-class StatePosteriors:
-    """Probabilities of states given whole sequences.
+class BackwardPass:
+    """What a backward pass adds to a forward pass.
 
     Attributes
     ----------
-    states : ndarray of shape (P, K, F)
-        Probability of each state at each frame.
     arriving : ndarray of shape (P, K, F)
         What the probability of an arrival at each state is made of, together with
         `ForwardPass.alpha` of the frame before and the transition probabilities.
+    ending : ndarray of shape (P, K, n) or (P, 1, n)
+        Probability of the end after the last frame, by its state, divided by that of all.
     is_exact : ndarray of bool, shape (n,)
         False for lanes whose scaled numbers cannot be trusted.
     """
 
-    states: FloatArray
     arriving: FloatArray
+    ending: FloatArray
     is_exact: BoolArray
 
 
-def backward(passed: ForwardPass) -> StatePosteriors:
+def backward(passed: ForwardPass) -> BackwardPass:
     """Pass backward; this uses up `passed.emission`."""
     packing, chains = passed.packing, passed.chains
-    transition = np.exp(chains.log_transition)
-    arriving, beta = passed.emission, np.empty_like(passed.alpha)
+    arriving = passed.emission
     with np.errstate(all="ignore"):
         if passed.end is None or chains.log_exit is None:
-            beta[:, :, packing.last] = 1.0
+            ending = np.ones((len(arriving), 1, packing.n_sequences))
         else:
             leaving = np.exp(chains.on_lanes(chains.log_exit, packing))
-            beta[:, :, packing.last] = leaving / passed.end[:, None]
+            ending = leaving / passed.end[:, None]
         arriving /= passed.scale[:, None]
-        for columns, blocks in reversed(packing.steps):
-            arriving[:, :, columns] *= beta[:, :, columns]
-            for block in blocks:
-                np.matmul(
-                    transition[block.group],
-                    arriving[:, :, block.here],
-                    out=beta[:, :, block.before],
-                )
-        states = np.multiply(passed.alpha, beta, out=beta)
-        totals = np.add.reduce(states, axis=1)
+        transition = np.exp(chains.log_transition)
+        totals = step_backward(packing, transition, passed.alpha, ending, arriving)
         is_off = ~(np.abs(totals - 1.0) < _ROUNDING)
     is_exact = passed.is_exact.copy()
     if is_off.any():
         is_exact[packing.lane[is_off.any(axis=0)]] = False
-    return StatePosteriors(states, arriving, is_exact)
+    return BackwardPass(arriving, ending, is_exact)
 
 
 def transition_counts(
-    passed: ForwardPass, posteriors: StatePosteriors, weights: FloatArray
+    passed: ForwardPass, back: BackwardPass, weights: FloatArray
 ) -> FloatArray:
     """Return expected numbers of transitions (G, P, K, K), weighted by lane (P, n).
 
@@ -257,15 +246,29 @@ def transition_counts(
     """
     packing = passed.packing
     counts = np.zeros(passed.chains.log_transition.shape)
-    n = packing.n_sequences
-    if packing.n_frames > n:
-        for group, (before, here) in enumerate(packing.arrivals_of):
-            arriving = posteriors.arriving[:, :, here]
-            arriving = arriving * weights[:, None, packing.lane[here]]
-            leaving = passed.alpha[:, :, before]
-            counts[group] = np.matmul(leaving, arriving.transpose(0, 2, 1))
+    for group, before, here in packing.arrivals(_RUN):
+        arriving = back.arriving[:, :, here] * weights[:, None, packing.lane[here]]
+        leaving = passed.alpha[:, :, before]
+        counts[group] += np.matmul(leaving, arriving.transpose(0, 2, 1))
     counts *= np.exp(passed.chains.log_transition)
     return counts
+
+
+def state_posteriors(passed: ForwardPass, back: BackwardPass) -> FloatArray:
+    """Return the probability of each state at each frame, (P, K, F).
+
+    This uses up `passed.alpha`, which becomes the result: of a long sequence, another
+    array of this size would count.
+    """
+    packing, states = passed.packing, passed.alpha
+    transition = np.exp(passed.chains.log_transition)
+    with np.errstate(all="ignore"):
+        states[:, :, packing.last] *= back.ending
+        for group, before, here in packing.arrivals(_RUN):
+            states[:, :, before] *= np.matmul(
+                transition[group], back.arriving[:, :, here]
+            )
+    return states
 
 
 @dataclass(frozen=True)
@@ -340,32 +343,19 @@ def _logsumexp(values: FloatArray, axis: int) -> FloatArray:
 
 def most_probable_paths(
     packing: Packing, log_emission: FloatArray, chains: ChainWeights
-) -> tuple[FloatArray, np.ndarray]:
+) -> tuple[FloatArray, IntArray]:
     """Return the log density (P, n) of the best path of states, and the states (P, F).
 
-    This is Viterbi's algorithm. Lanes and columns are those of the packing.
+    This is Viterbi's algorithm, and uses up `log_emission` (P, K, F). Lanes and columns
+    are those of the packing.
     """
-    n, n_planes = packing.n_sequences, len(log_emission)
-    score = np.empty_like(log_emission)
-    best = np.zeros(log_emission.shape, np.int16)
-    score[:, :, :n] = chains.on_lanes(chains.log_start, packing) + log_emission[:, :, :n]
-    logs = chains.log_transition[..., None]
-    for _, blocks in packing.steps:
-        for block in blocks:
-            moved = score[:, :, None, block.before] + logs[block.group]
-            origin = moved.argmax(axis=1)
-            best[:, :, block.here] = origin
-            reached = np.take_along_axis(moved, origin[:, None], axis=1)[:, 0]
-            score[:, :, block.here] = reached + log_emission[:, :, block.here]
+    score = np.ascontiguousarray(log_emission)
+    score[:, :, : packing.n_sequences] += chains.on_lanes(chains.log_start, packing)
+    origin = step_to_best(packing, chains.log_transition, score)
     final = score[:, :, packing.last]
     if chains.log_exit is not None:
         final = final + chains.on_lanes(chains.log_exit, packing)
-    states = np.zeros((n_planes, packing.n_frames), np.intp)
+    states = np.zeros((len(score), packing.n_frames), np.int64)
     states[:, packing.last] = final.argmax(axis=1)
-    for _, blocks in reversed(packing.steps):
-        for block in blocks:
-            here = states[:, None, block.here]
-            states[:, block.before] = np.take_along_axis(
-                best[:, :, block.here], here, axis=1
-            )[:, 0]
+    follow_back(packing, origin, states)
     return final.max(axis=1), states

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -13,6 +13,28 @@ from hybridmix.data.rows import MISSING_CODE, Rows
 from hybridmix.data.sequence_rows import SequenceRows
 from hybridmix.families.base import Family, Prepared
 from hybridmix.models.packing import Packing
+
+# The most frames that are evaluated at once; chunks of several sequences have fewer.
+_LONG = 32768
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Frames of one group that are evaluated together.
+
+    Attributes
+    ----------
+    group : int
+        The group.
+    columns : slice or ndarray
+        Their columns in the packing.
+    frames : callable
+        Returns them as the family prepares them.
+    """
+
+    group: int
+    columns: slice | IntArray
+    frames: Callable[[], Prepared]
 
 
 @dataclass(frozen=True)
@@ -24,23 +46,15 @@ class PackedFrames:
     packing : Packing
         Order of the frames; its groups are the classes, if each sequence looks at its
         own, or one for all.
-    prepared : tuple of (columns, object)
-        For each group that has sequences: its columns, and its frames as the family
-        prepared them.
+    pieces : tuple of Piece
+        All frames.
     looks_at_own : bool
         Whether each sequence looks at its own class only.
     """
 
     packing: Packing
-    prepared: tuple[tuple[slice | IntArray, Prepared], ...]
+    pieces: tuple[Piece, ...]
     looks_at_own: bool
-
-    @property
-    def groups(self) -> Iterator[tuple[int, slice | IntArray, Prepared]]:
-        """The groups that have sequences: number, columns and prepared frames."""
-        present = np.flatnonzero(self.packing.sizes[0]).tolist()
-        for group, (columns, frames) in zip(present, self.prepared, strict=True):
-            yield group, columns, frames
 
 
 class PreparedSequences:
@@ -71,8 +85,7 @@ class PreparedSequences:
     def all_classes(self) -> PackedFrames:
         """The sequences, to be compared with all classes."""
         packing = Packing(self._lengths)
-        frames = self._family.prepare(self._frames[packing.source])
-        return PackedFrames(packing, ((slice(None), frames),), looks_at_own=False)
+        return self._packed(packing, looks_at_own=False)
 
     def own_classes(self, labels: IntArray) -> PackedFrames:
         """Return the sequences, to be compared with their own classes.
@@ -81,13 +94,43 @@ class PreparedSequences:
         """
         if self._own is None:
             packing = Packing(self._lengths, labels, self._n_classes)
-            columns = [own for own in packing.columns_of if len(own)]
-            prepared = tuple(
-                (own, self._family.prepare(self._frames[packing.source[own]]))
-                for own in columns
-            )
-            self._own = PackedFrames(packing, prepared, looks_at_own=True)
+            self._own = self._packed(packing, looks_at_own=True)
         return self._own
+
+    def _packed(self, packing: Packing, looks_at_own: bool) -> PackedFrames:
+        pieces = _pieces(packing, self._frames, self._family)
+        return PackedFrames(packing, pieces, looks_at_own)
+
+
+def _pieces(packing: Packing, frames: Rows, family: Family) -> tuple[Piece, ...]:
+    """Cut the frames of each group into pieces.
+
+    Chunks have few enough frames to be prepared once, but a sequence is never cut.
+    Pieces of a long one are prepared whenever they are needed: together they may
+    take several times the memory of its frames.
+    """
+    is_long = packing.n_frames > _LONG
+
+    def piece(group: int, columns: slice | IntArray) -> Piece:
+        def prepared() -> Prepared:
+            return family.prepare(frames[packing.source[columns]])
+
+        return Piece(group, columns, prepared if is_long else cache(prepared))
+
+    return tuple(
+        piece(group, columns)
+        for group in np.flatnonzero(packing.sizes[0]).tolist()
+        for columns in _runs(packing, group)
+    )
+
+
+def _runs(packing: Packing, group: int) -> Iterator[slice | IntArray]:
+    """Cut the columns of a group into runs; slices where it is the only group."""
+    n_frames = packing.n_frames
+    if packing.group_of[0] == packing.group_of[-1]:
+        return (slice(at, min(at + _LONG, n_frames)) for at in range(0, n_frames, _LONG))
+    columns = packing.columns_of[group]
+    return (columns[at : at + _LONG] for at in range(0, len(columns), _LONG))
 
 
 def with_previous(rows: SequenceRows) -> Rows:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from hybridmix._typing import IntArray
 
+# Steps of time that are made at once.
+_PIECE = 1024
 
-@dataclass(frozen=True)
-class Block:
+
+class Block(NamedTuple):
     """The frames of one group at one time.
 
     Attributes
@@ -27,6 +30,49 @@ class Block:
     group: int
     here: slice
     before: slice
+
+
+class Steps:
+    """Columns and blocks of each time after the first, in order or reversed.
+
+    They are made when they are asked for: of a long sequence, a list of them would take
+    more memory than its frames.
+
+    Parameters
+    ----------
+    sizes, starts : ndarray of shape (T, G)
+        Those of a `Packing`.
+    """
+
+    def __init__(self, sizes: IntArray, starts: IntArray) -> None:
+        self._sizes, self._starts = sizes, starts
+
+    def __iter__(self) -> Iterator[tuple[slice, list[Block]]]:
+        for first in range(1, len(self._sizes), _PIECE):
+            yield from self._piece(first)
+
+    def __reversed__(self) -> Iterator[tuple[slice, list[Block]]]:
+        for first in reversed(range(1, len(self._sizes), _PIECE)):
+            yield from reversed(self._piece(first))
+
+    def _piece(self, first: int) -> list[tuple[slice, list[Block]]]:
+        """Return the steps of some times in a row."""
+        times = slice(first, first + _PIECE)
+        sizes, starts = self._sizes[times].tolist(), self._starts[times].tolist()
+        steps = []
+        earlier = self._starts[first - 1].tolist()
+        for now, size_of in zip(starts, sizes, strict=True):
+            blocks = [
+                Block(group, slice(here, here + size), slice(before, before + size))
+                for group, (here, before, size) in enumerate(
+                    zip(now, earlier, size_of, strict=True)
+                )
+                if size
+            ]
+            columns = slice(blocks[0].here.start, blocks[-1].here.stop)
+            steps.append((columns, blocks))
+            earlier = now
+        return steps
 
 
 class Packing:
@@ -65,6 +111,8 @@ class Packing:
         For each column but the first frames: the column of the frame before.
     sizes : ndarray of shape (T, G)
         Number of lanes of each group that go on at each time.
+    starts : ndarray of shape (T, G)
+        The first of their columns.
     """
 
     def __init__(
@@ -80,18 +128,23 @@ class Packing:
         self.sizes = _lanes_going_on(self.lengths, self.group_of, n_times, n_groups)
         sizes = self.sizes.ravel()
         offsets = (np.cumsum(sizes) - sizes).reshape(self.sizes.shape)
-        self._offsets: IntArray = offsets
-        rank = np.arange(int(sizes.sum())) - np.repeat(offsets.ravel(), sizes)
+        self.starts = offsets
+        n_frames = int(sizes.sum())
+        # Numbers of frames are kept in half the memory, where they fit.
+        number = np.int32 if n_frames < 2**31 else np.int64
+        rank = np.arange(n_frames) - np.repeat(offsets.ravel(), sizes)
         time, group = (
             np.repeat(part.ravel(), sizes) for part in np.indices(self.sizes.shape)
         )
         self.lane = offsets[0, group] + rank
-        starts = np.cumsum(lengths) - lengths
-        self.source = starts[self.order][self.lane] + time
+        first = np.cumsum(lengths) - lengths
+        self.source: IntArray = (first[self.order][self.lane] + time).astype(number)
         own_rank = np.arange(len(lengths)) - offsets[0, self.group_of]
         self.last = offsets[self.lengths - 1, self.group_of] + own_rank
         n = len(lengths)
-        self.before = offsets[time[n:] - 1, group[n:]] + rank[n:]
+        self.before: IntArray = (offsets[time[n:] - 1, group[n:]] + rank[n:]).astype(
+            number
+        )
 
     @property
     def n_sequences(self) -> int:
@@ -108,27 +161,10 @@ class Packing:
         """Lane of each sequence, (n,)."""
         return np.argsort(self.order)
 
-    @cached_property
-    def steps(self) -> list[tuple[slice, list[Block]]]:
+    @property
+    def steps(self) -> Steps:
         """For each time after the first: its columns, and the blocks they consist of."""
-        ends = np.cumsum(self.sizes.sum(axis=1)).tolist()
-        offsets: list[list[int]] = self._offsets.tolist()
-        sizes: list[list[int]] = self.sizes.tolist()
-        steps = []
-        for time in range(1, len(sizes)):
-            blocks = []
-            for group, size in enumerate(sizes[time]):
-                if size:
-                    here, before = offsets[time][group], offsets[time - 1][group]
-                    blocks.append(
-                        Block(
-                            group,
-                            slice(here, here + size),
-                            slice(before, before + size),
-                        )
-                    )
-            steps.append((slice(ends[time - 1], ends[time]), blocks))
-        return steps
+        return Steps(self.sizes, self.starts)
 
     @cached_property
     def columns_of(self) -> list[IntArray]:
@@ -136,14 +172,30 @@ class Packing:
         group = self.group_of[self.lane]
         return [np.flatnonzero(group == g) for g in range(self.n_groups)]
 
-    @cached_property
-    def arrivals_of(self) -> list[tuple[IntArray, IntArray | slice]]:
-        """For each group: the columns of all frames but the last and but the first."""
+    def arrivals(
+        self, size: int
+    ) -> Iterator[tuple[int, slice | IntArray, slice | IntArray]]:
+        """Yield runs of at most this many frames that are not the first of a sequence.
+
+        Each has its group, the columns of the frames before, and its own columns; slices
+        where these are neighbours, which saves copies.
+        """
         n = self.n_sequences
         if self.n_groups == 1:
-            return [(self.before, slice(n, None))]
-        later = [own[np.searchsorted(own, n) :] for own in self.columns_of]
-        return [(self.before[own - n], own) for own in later]
+            for at in range(n, self.n_frames, size):
+                here = slice(at, min(at + size, self.n_frames))
+                yield 0, _neighbours(self.before[at - n : here.stop - n]), here
+            return
+        for group, later in enumerate(self._later):
+            for at in range(0, len(later), size):
+                own = later[at : at + size]
+                yield group, _neighbours(self.before[own - n]), _neighbours(own)
+
+    @cached_property
+    def _later(self) -> list[IntArray]:
+        """Columns of each group but the first frames of its sequences."""
+        n = self.n_sequences
+        return [own[np.searchsorted(own, n) :] for own in self.columns_of]
 
     def of_lanes(self, lanes: IntArray) -> tuple[Packing, IntArray]:
         """Return a packing of some lanes, and where its columns stand in this one."""
@@ -155,14 +207,20 @@ class Packing:
         lengths = self.lengths[lanes]
         group = np.repeat(self.group_of[lanes], lengths)
         time = np.arange(len(group)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        rank = np.repeat(lanes, lengths) - self._offsets[0, group]
-        return self._offsets[time, group] + rank
+        rank = np.repeat(lanes, lengths) - self.starts[0, group]
+        return self.starts[time, group] + rank
+
+
+def _neighbours(columns: IntArray) -> slice | IntArray:
+    """Return ascending columns as a slice, if none is left out."""
+    first, last = int(columns[0]), int(columns[-1])
+    return slice(first, last + 1) if last - first < len(columns) else columns
 
 
 def _lanes_going_on(
     lengths: IntArray, group_of: IntArray, n_times: int, n_groups: int
 ) -> IntArray:
     """Count the lanes (T, G) of each group that are longer than each time."""
-    ends = np.zeros((n_times + 1, n_groups), np.intp)
+    ends = np.zeros((n_times + 1, n_groups), np.int64)
     np.add.at(ends, (lengths, group_of), 1)
-    return np.cumsum(ends[::-1], axis=0)[::-1][1:]
+    return np.ascontiguousarray(np.cumsum(ends[::-1], axis=0)[::-1][1:])

@@ -138,7 +138,7 @@ def _chains_of_states(
                 # A state without frames begins with a trace of all of its class.
                 members = first + np.arange(own.n_rows)
             components, shares = _components(
-                frames.take(members), read.take(members), family, shape, generator
+                frames, read, members, family, shape, generator
             )
             parts.append(components)
             proportions.append(shares)
@@ -164,17 +164,20 @@ def _chains_of_states(
 def _components(
     frames: Dataset,
     read: Dataset,
+    members: IntArray,
     family: Family,
     shape: ChainShape,
     generator: np.random.Generator,
 ) -> tuple[Parameters, FloatArray]:
-    """Return the components of a state, and how much weight each has.
+    """Return the components of a state with these frames, and how much weight each has.
 
     Clusters are those of the frames; components also read the frames before them.
     """
-    index, members = start_memberships(frames, family, shape.n_mixed, "kmeans", generator)
-    shares = members.sum(axis=1) + shape.concentration
-    return family.start(read.rows[index], members), shares
+    index, memberships = start_memberships(
+        frames.take(members), family, shape.n_mixed, "kmeans", generator
+    )
+    shares = memberships.sum(axis=1) + shape.concentration
+    return family.start(read.rows[members[index]], memberships), shares
 
 
 def _mean_lengths(dataset: SequenceDataset, n_classes: int) -> FloatArray:
