@@ -18,6 +18,7 @@ SCRIPTS = [
     "med_kernels",
     "med_generative",
     "em_acceleration",
+    "streams",
     "subspace_cost",
     "scaling",
     "one_model",

@@ -313,7 +313,7 @@ class HybridMixtureClassifier(MixtureClassifier, StreamEstimator):
         probabilities are not calibrated. It says what columns are like for good, unless
         a schema does: kinds, categories, shapes and scales. A class may have its first
         rows in any batch, and has next to no probability before. A fitted model goes on
-        learning, unless it is a committee.
+        learning; of a committee, the density ``model_`` does, alone.
 
         Parameters
         ----------

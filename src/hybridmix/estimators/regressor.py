@@ -30,8 +30,8 @@ from hybridmix.estimators.predictions import MixtureForecaster
 from hybridmix.estimators.streaming import StreamEstimator
 from hybridmix.estimators.streaming_targets import (
     has_no_tradeoff,
+    largest_member,
     learned_targets,
-    single_mixture,
 )
 from hybridmix.models.mixture import Mixture
 from hybridmix.progress import printing
@@ -230,8 +230,8 @@ class MixtureRegressor(MixtureForecaster, StreamEstimator):
         Only with a ``tradeoff`` of 0 or "auto", which is then 0. The first batch is
         fitted like a table, with ``effort="fast"`` for what is "auto", one start, and no
         calibration. It says what columns and targets are like for good, unless a schema
-        does: kinds, categories, shapes and scales. A fitted model goes on learning,
-        unless it averages several mixtures.
+        does: kinds, categories, shapes and scales. A fitted model goes on learning; of
+        several mixtures, the one of the largest share does, alone.
 
         Parameters
         ----------
@@ -253,7 +253,7 @@ class MixtureRegressor(MixtureForecaster, StreamEstimator):
         return self
 
     def _streamed_model(self) -> Mixture:
-        return single_mixture(self.predictive_)
+        return largest_member(self.predictive_)
 
     def _learned_attributes(
         self, fitted: FittedRegression, about: dict[str, Any]

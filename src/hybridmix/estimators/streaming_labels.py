@@ -9,7 +9,6 @@ import numpy as np
 
 from hybridmix._parallel import Workers
 from hybridmix.data import Schema, number_labels
-from hybridmix.estimators.components import committee_of
 from hybridmix.estimators.labelled import check_labels_given, class_names, class_weighted
 from hybridmix.estimators.options import warn_of
 from hybridmix.models.mixture import Mixture
@@ -109,11 +108,6 @@ def _known_classes(classifier: HybridMixtureClassifier, classes: Any) -> np.ndar
         if classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
         return np.unique(np.asarray(classes))
-    if committee_of(classifier) is not None:
-        raise ValueError(
-            "partial_fit cannot go on from a committee of several models: use one of "
-            "its members_, or begin anew with a clone."
-        )
     if classes is not None and not np.array_equal(
         np.unique(classes), classifier.classes_
     ):

@@ -109,14 +109,9 @@ def _begun(
     return fitted.density
 
 
-def single_mixture(predictive: Predictive) -> Mixture:
-    """Return the only mixture of rows and targets that predictions come from."""
-    if len(predictive.members) > 1:
-        raise ValueError(
-            f"partial_fit cannot go on from an average of {len(predictive.members)} "
-            "mixtures: begin anew with a clone."
-        )
-    return predictive.members[0]
+def largest_member(predictive: Predictive) -> Mixture:
+    """Return the mixture of rows and targets of the largest share in predictions."""
+    return predictive.members[int(np.argmax(predictive.shares))]
 
 
 def _check_streamed_options(regressor: MixtureRegressor) -> None:
