@@ -31,7 +31,7 @@ from hybridmix.estimators.labelled import (
 )
 from hybridmix.estimators.options import warn_of
 from hybridmix.estimators.streaming import StreamEstimator
-from hybridmix.estimators.streaming_labels import is_generative, learned_labels
+from hybridmix.estimators.streaming_labels import can_stream, learned_labels
 from hybridmix.estimators.trained import trained
 from hybridmix.models.mixture import Mixture
 from hybridmix.objectives import Objective
@@ -296,7 +296,7 @@ class HybridMixtureClassifier(MixtureClassifier, StreamEstimator):
         warn_of(fitted.messages)
         return self
 
-    @available_if(is_generative)
+    @available_if(can_stream)
     def partial_fit(
         self,
         X: Any,

@@ -29,7 +29,7 @@ from hybridmix.estimators.options import warn_of
 from hybridmix.estimators.predictions import MixtureForecaster
 from hybridmix.estimators.streaming import StreamEstimator
 from hybridmix.estimators.streaming_targets import (
-    has_no_tradeoff,
+    can_stream,
     largest_member,
     learned_targets,
 )
@@ -216,7 +216,7 @@ class MixtureRegressor(MixtureForecaster, StreamEstimator):
         warn_of(fitted.messages)
         return self
 
-    @available_if(has_no_tradeoff)
+    @available_if(can_stream)
     def partial_fit(
         self,
         X: Any,

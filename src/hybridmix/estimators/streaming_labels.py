@@ -9,6 +9,7 @@ import numpy as np
 
 from hybridmix._parallel import Workers
 from hybridmix.data import Schema, number_labels
+from hybridmix.estimators.chosen import is_auto
 from hybridmix.estimators.labelled import check_labels_given, class_names, class_weighted
 from hybridmix.estimators.options import warn_of
 from hybridmix.models.mixture import Mixture
@@ -18,12 +19,25 @@ if TYPE_CHECKING:
     from hybridmix.estimators.classifier import HybridMixtureClassifier
 
 
-def is_generative(classifier: HybridMixtureClassifier) -> bool:
-    """Return whether training is by EM alone, and say why not otherwise."""
+def can_stream(classifier: HybridMixtureClassifier) -> bool:
+    """Return whether the options are those of online EM, and say why not otherwise.
+
+    `sklearn.utils.metaestimators.available_if` asks this.
+    """
     if classifier.objective != "likelihood":
         raise AttributeError(
             "partial_fit trains by online EM, which maximises the likelihood: use "
             f"objective='likelihood' instead of {classifier.objective!r}."
+        )
+    if not is_auto(classifier.calibrate) and classifier.calibrate:
+        raise AttributeError(
+            "calibrate=True needs held-out rows, and partial_fit keeps none: use "
+            "calibrate='auto' or False."
+        )
+    if isinstance(classifier.class_weight, str):
+        raise AttributeError(
+            f"class_weight={classifier.class_weight!r} needs all rows at once: give "
+            "partial_fit a dictionary of weights, or class_prior='uniform'."
         )
     return True
 
@@ -38,7 +52,6 @@ def learned_labels(
 ) -> dict[str, Any]:
     """Learn from a batch, as in `partial_fit`; return what to publish."""
     classifier._check_options()
-    _check_streamed_options(classifier)
     check_labels_given(classifier, y)
     known = _known_classes(classifier, classes)
     labels = number_labels(y, known, classifier.unlabelled)
@@ -87,19 +100,6 @@ def learned_labels(
         "temperature_": 1.0,
         "uniform_share_": 0.0,
     }
-
-
-def _check_streamed_options(classifier: HybridMixtureClassifier) -> None:
-    if classifier.calibrate not in ("auto", False):
-        raise ValueError(
-            "calibrate=True needs held-out rows, and partial_fit keeps none: use "
-            "calibrate='auto' or False."
-        )
-    if isinstance(classifier.class_weight, str):
-        raise ValueError(
-            f"class_weight={classifier.class_weight!r} needs all rows at once: give "
-            "partial_fit a dictionary of weights, or class_prior='uniform'."
-        )
 
 
 def _known_classes(classifier: HybridMixtureClassifier, classes: Any) -> np.ndarray:

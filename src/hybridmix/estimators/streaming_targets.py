@@ -28,12 +28,25 @@ if TYPE_CHECKING:
     from hybridmix.estimators.regressor import MixtureRegressor
 
 
-def has_no_tradeoff(regressor: MixtureRegressor) -> bool:
-    """Return whether training is by EM alone, and say why not otherwise."""
+def can_stream(regressor: MixtureRegressor) -> bool:
+    """Return whether the options are those of online EM, and say why not otherwise.
+
+    `sklearn.utils.metaestimators.available_if` asks this.
+    """
     if not is_auto(regressor.tradeoff) and regressor.tradeoff != 0.0:
         raise AttributeError(
             "partial_fit trains by online EM, without a predictive term: use tradeoff=0 "
             f"or 'auto' instead of {regressor.tradeoff!r}."
+        )
+    if not is_auto(regressor.calibrate) and regressor.calibrate:
+        raise AttributeError(
+            "calibrate=True needs held-out rows, and partial_fit keeps none: use "
+            "calibrate='auto' or False."
+        )
+    if not is_auto(regressor.n_starts) and regressor.n_starts != 1:
+        raise AttributeError(
+            f"n_starts={regressor.n_starts!r}: partial_fit has a single start. Use 1 or "
+            "'auto'."
         )
     return True
 
@@ -47,7 +60,6 @@ def learned_targets(
 ) -> dict[str, Any]:
     """Learn from a batch, as in `partial_fit`; return what to publish."""
     regressor._check_options()
-    _check_streamed_options(regressor)
     if y is None:
         raise ValueError("partial_fit requires y to be passed, but it is None.")
     columns, n_dimensions = read_targets(y)
@@ -112,16 +124,3 @@ def _begun(
 def largest_member(predictive: Predictive) -> Mixture:
     """Return the mixture of rows and targets of the largest share in predictions."""
     return predictive.members[int(np.argmax(predictive.shares))]
-
-
-def _check_streamed_options(regressor: MixtureRegressor) -> None:
-    if regressor.calibrate not in ("auto", False):
-        raise ValueError(
-            "calibrate=True needs held-out rows, and partial_fit keeps none: use "
-            "calibrate='auto' or False."
-        )
-    if regressor.n_starts not in ("auto", 1):
-        raise ValueError(
-            f"n_starts={regressor.n_starts!r}: partial_fit has a single start. Use 1 or "
-            "'auto'."
-        )
