@@ -138,6 +138,21 @@ def test_training_by_callbacks_is_that_of_one_site():
     assert found.n_iter_ == wanted.n_iter_
     assert_same(found, wanted)
     assert found.score(whole[0]) > start.score(whole[0])
+    prior = found.model_.log_prior_density() / len(whole[0])
+    assert found.trace_[-1] == pytest.approx(found.score(whole[0]) + prior)
+
+
+def test_other_solvers_and_covariances():
+    parts, whole = sites()
+    start = started(classifier(), parts)
+    options = {"objective": "conditional", "solver": "baum-welch", "n_steps": 3}
+    found, wanted = (
+        train(start.set_params(**options), callbacks(own)) for own in (parts, [whole])
+    )
+    assert_same(found, wanted, 1e-8)
+    subspace = started(density("subspace").set_params(n_factors=2), parts)
+    found, wanted = (train(subspace, callbacks(own)) for own in (parts, [whole]))
+    np.testing.assert_allclose(found.means_, wanted.means_, rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.parametrize("objective", ["likelihood", "hybrid", "conditional", "margin"])

@@ -15,7 +15,7 @@ from hybridmix._parallel import workers
 from hybridmix._registered import registered
 from hybridmix._require import require_array, require_instance, require_number
 from hybridmix._typing import FloatArray, IntArray
-from hybridmix.data import Dataset, number_labels, read_table
+from hybridmix.data import UNLABELLED, Dataset, number_labels, read_table
 from hybridmix.data.weights import read_weights
 from hybridmix.estimators import HybridMixtureClassifier, MixtureDensity
 from hybridmix.estimators.components import committee_of
@@ -51,6 +51,8 @@ class Summary:
         Weights of the labelled rows of each class.
     total_weight : float
         Weight of all rows.
+    log_volume : float
+        By how much the scales of the columns raised the log-likelihood.
     """
 
     model: str
@@ -60,6 +62,7 @@ class Summary:
     statistics: MixtureStatistics
     class_weights: FloatArray
     total_weight: float
+    log_volume: float
 
     def check_consistent(self) -> None:
         """Raise ValueError unless these are sums over rows."""
@@ -71,6 +74,7 @@ class Summary:
         require_instance("statistics", self.statistics, MixtureStatistics)
         require_number("the weight of wrong rows", self.wrong, 0.0)
         require_number("the weight of all rows", self.total_weight, 0.0)
+        require_number("the log volume", self.log_volume)
 
     def assessment(self) -> Assessment[MixtureStatistics]:
         """Return the sums as solvers see them."""
@@ -117,6 +121,7 @@ def summarise(
         found.statistics,
         problem.class_weights,
         problem.total_weight,
+        _log_volume(model, dataset),
     )
 
 
@@ -148,6 +153,7 @@ def combine(summaries: Sequence[Summary]) -> Summary:
         total,
         np.sum([one.class_weights for one in summaries], axis=0),
         float(sum(one.total_weight for one in summaries)),
+        float(sum(one.log_volume for one in summaries)),
     )
 
 
@@ -184,15 +190,24 @@ def objective_of(model: Estimator) -> Objective:
     """Return what is maximised, as the options say."""
     if isinstance(model, MixtureDensity):
         return Likelihood()
-    weight = model.unlabelled_weight
-    if isinstance(weight, str):
-        # No site can choose it by its own rows.
-        weight = 1.0
     options = model._discrimination()
     if options.is_generative:
-        return Likelihood(float(weight))
+        return Likelihood(_unlabelled_weight(model))
     n_columns = len(model.schema_.real) + len(model.schema_.categorical)
-    return options.blend(n_columns, float(weight))
+    return options.blend(n_columns, _unlabelled_weight(model))
+
+
+def _unlabelled_weight(model: Estimator) -> float:
+    """Return what an unlabelled row counts; no site can choose it by its own rows."""
+    given = getattr(model, "unlabelled_weight", 1.0)
+    return 1.0 if isinstance(given, str) else float(given)
+
+
+def _log_volume(model: Estimator, dataset: Dataset) -> float:
+    """Return by how much scaling raised the log-likelihood of rows."""
+    is_labelled = dataset.labels != UNLABELLED
+    weights = np.where(is_labelled, 1.0, _unlabelled_weight(model))
+    return model.schema_.total_log_volume(dataset.rows, weights * dataset.filled_weights)
 
 
 def digest(model: Mixture) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from typing import Any, cast
 
@@ -86,7 +86,7 @@ def train(model: Estimator, sites: Sequence[Site]) -> Estimator:
         options = model._discrimination()
         solver = solver if options.is_generative else options.chosen_solver()
     solution = solver.solve(cast(Problem, problem), model.model_)
-    history = {name: np.array(trace) for name, trace in solution.traces.items()}
+    history = problem.in_units(solution.traces)
     found = {
         "converged_": solution.converged,
         "interrupted_": solution.interrupted,
@@ -144,6 +144,14 @@ class _SitesProblem:
             "Begin with fewer components (n_components), a stronger covariance_prior or "
             "a higher variance_floor."
         )
+
+    def in_units(self, traces: Mapping[str, Sequence[float]]) -> dict[str, FloatArray]:
+        """Return traces in the units of the tables, which likelihoods depend on."""
+        history = {name: np.array(trace) for name, trace in traces.items()}
+        if "likelihood" in history:
+            for name in ("value", "likelihood"):
+                history[name] -= self._last.log_volume / self.total_weight
+        return history
 
     def _summary(self, model: Mixture) -> Summary:
         trial = shared(self._model)
