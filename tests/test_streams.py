@@ -458,6 +458,10 @@ def test_memories_are_checked():
     model.stream_ = other.stream_
     with pytest.raises(ValueError, match="counts does not have the shape"):
         model.check_consistent()
+    other.stream_.statistics.counts[0] *= -1.0
+    with pytest.raises(ValueError, match="counts that are negative"):
+        other.check_consistent()
+    other.stream_.statistics.counts[0] *= -1.0
     with pytest.raises(ValueError, match="weight of the statistics"):
         Memory(other.stream_.statistics, 0.0, 1.0, 1.0, 0.0).check_consistent()
 

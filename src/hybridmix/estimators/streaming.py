@@ -47,6 +47,7 @@ class StreamEstimator(MixtureEstimator):
         memory = vars(self).get("stream_")
         if memory is not None:
             require_instance("stream_", memory, Memory)
+            memory.check_consistent()
             memory.statistics.check_like(self._streamed_model().zero_statistics())
 
     def _streamed_model(self) -> Mixture:

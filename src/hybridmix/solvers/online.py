@@ -7,7 +7,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hybridmix._registered import registered
-from hybridmix._require import require_instance, require_number, require_positive
+from hybridmix._require import (
+    require,
+    require_instance,
+    require_number,
+    require_positive,
+)
 from hybridmix._typing import FloatArray
 from hybridmix.data.rows import Rows
 from hybridmix.models.mixture import Mixture
@@ -48,6 +53,8 @@ class Memory:
     def check_consistent(self) -> None:
         """Raise ValueError unless there are statistics and positive weights."""
         require_instance("statistics", self.statistics, MixtureStatistics)
+        are_counts = np.all(np.asarray(self.statistics.counts) >= 0.0)
+        require(are_counts, "statistics have counts that are negative")
         require_positive("the weight of the statistics", self.weight)
         for name in ("seen", "labelled", "unlabelled"):
             require_number(f"the weight of rows {name}", getattr(self, name), 0.0)
