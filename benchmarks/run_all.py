@@ -19,6 +19,7 @@ SCRIPTS = [
     "med_kernels",
     "med_generative",
     "em_acceleration",
+    "streams",
     "subspace_cost",
     "scaling",
     "one_model",

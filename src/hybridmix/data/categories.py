@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from hybridmix.data.cells import distinct, number_of
+import warnings
+from collections.abc import Mapping
+
+from hybridmix.data.cells import distinct, listed, number_of
 
 
 def sorted_categories(values: frozenset[object]) -> tuple[object, ...]:
@@ -24,6 +27,30 @@ def category_lookup(
         lookup.update(respelled)
         strangers -= respelled.keys()
     return lookup, strangers
+
+
+def report_unseen(unseen: Mapping[str, object], strict: bool) -> None:
+    """Warn of categories that training did not see, or refuse them.
+
+    Parameters
+    ----------
+    unseen : mapping of str to object
+        For each column that has any: one of them.
+    strict : bool
+        Whether to refuse them.
+    """
+    found = listed([f"{value!r} in {name}" for name, value in unseen.items()])
+    if strict:
+        raise ValueError(
+            f"Training began without the categories {found}, and they cannot be added "
+            "later. Begin with rows that have all of them, pass a schema that knows "
+            "them, or set such cells to missing."
+        )
+    warnings.warn(
+        f"Categories that training did not see count as missing: {found}.",
+        UserWarning,
+        stacklevel=3,
+    )
 
 
 def _respelled(values: set[object], categories: tuple[object, ...]) -> dict[object, int]:

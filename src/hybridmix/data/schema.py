@@ -13,7 +13,7 @@ import numpy as np
 from hybridmix._registered import registered
 from hybridmix._require import require, require_array, require_instance, require_whole
 from hybridmix._typing import BoolArray, FloatArray, IntArray
-from hybridmix.data.categories import category_lookup, sorted_categories
+from hybridmix.data.categories import category_lookup, report_unseen, sorted_categories
 from hybridmix.data.cells import check_dates, label_of, listed
 from hybridmix.data.columns import Columns, NewColumn, build_table
 from hybridmix.data.frames import CONTAINERS
@@ -243,8 +243,11 @@ class Schema:
 
     # Tables -----------------------------------------------------------------------
 
-    def encode(self, columns: Columns) -> Table:
-        """Encode a table; unseen categories become missing, with one warning."""
+    def encode(self, columns: Columns, strict: bool = False) -> Table:
+        """Encode a table; unseen categories become missing, with one warning.
+
+        If it is to be strict, they are refused instead.
+        """
         codes = np.empty((columns.n_rows, len(self.categorical)), dtype=np.int32)
         unseen: dict[str, object] = {}
         for position, j in enumerate(self.categorical):
@@ -255,12 +258,7 @@ class Schema:
             if strangers:
                 unseen[label] = min(strangers, key=str)
         if unseen:
-            found = listed([f"{value!r} in {name}" for name, value in unseen.items()])
-            warnings.warn(
-                f"Categories that training did not see count as missing: {found}.",
-                UserWarning,
-                stacklevel=2,
-            )
+            report_unseen(unseen, strict)
         real = columns.real(self.real)
         return Table(self, real, codes, check_finite(real, self.names, self.real))
 

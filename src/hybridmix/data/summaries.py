@@ -13,6 +13,8 @@ from functools import reduce
 import numpy as np
 
 from hybridmix._chunks import row_chunks
+from hybridmix._registered import registered
+from hybridmix._require import require, require_array, require_rank
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.cells import distinct, label_of
 from hybridmix.data.columns import Columns
@@ -26,6 +28,7 @@ _LEAST_WEIGHT = 2.0**-500
 _ORDINARY = 1000
 
 
+@registered
 @dataclass(frozen=True)
 class RealSummary:
     """Moments of real columns over a block of rows.
@@ -50,6 +53,15 @@ class RealSummary:
     largest: FloatArray
     mean: FloatArray
     squares: FloatArray
+
+    def check_consistent(self) -> None:
+        """Raise ValueError unless all moments are possible ones of the same columns."""
+        require_rank("weight", self.weight, 1)
+        for name in ("weight", "largest", "mean", "squares"):
+            array = getattr(self, name)
+            require_array(name, array, self.weight.shape)
+            is_possible = np.abs(array) <= 1.0 if name == "mean" else array >= 0.0
+            require(is_possible.all(), f"{name} has values that no column has")
 
     @classmethod
     def of(cls, values: FloatArray, weights: FloatArray | None) -> RealSummary:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self, cast
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 
 from hybridmix._registered import registered
 from hybridmix.data import Schema
@@ -28,7 +29,9 @@ from hybridmix.estimators.labelled import (
     read_labelled,
     read_validation,
 )
-from hybridmix.estimators.options import MixtureEstimator, warn_of
+from hybridmix.estimators.options import warn_of
+from hybridmix.estimators.streaming import StreamEstimator
+from hybridmix.estimators.streaming_labels import can_stream, learned_labels
 from hybridmix.estimators.trained import trained
 from hybridmix.models.mixture import Mixture
 from hybridmix.objectives import Objective
@@ -43,7 +46,7 @@ from hybridmix.training.run import ClassifierOptions
 
 @registered
 @dataclass(eq=False, repr=False, kw_only=True)
-class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
+class HybridMixtureClassifier(MixtureClassifier, StreamEstimator):
     r"""A classifier that models each class by mixture densities.
 
     .. math:: p_m(x, c) = \pi_c \sum_{k=1}^{K_c} \alpha_{ck}\, p(x \mid c, k), \qquad
@@ -150,7 +153,7 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
         from a fitted model without EM or search. Its numbers of components and its
         subspace are kept.
     n_init, max_iter, tol, n_factors, noise, variance_floor, smoothing, \
-    categorical_features, column_shapes, n_jobs, random_state, verbose
+    categorical_features, column_shapes, forgetting, n_jobs, random_state, verbose
         As in `MixtureDensity`; starts are those of each class. L-BFGS holds to the
         floor for each column given those before it.
 
@@ -202,7 +205,7 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
         Calibration of the class probabilities, of the committee's if there is one: what
         their logarithms are divided by, and the share that is the same for all classes.
         1 and 0 unless calibrated.
-    n_features_in_, feature_names_in_
+    n_features_in_, feature_names_in_, stream_
         As in `MixtureDensity`.
 
     Examples
@@ -291,6 +294,46 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
             }
         )
         warn_of(fitted.messages)
+        return self
+
+    @available_if(can_stream)
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        sample_weight: Any = None,
+        *,
+        schema: Schema | None = None,
+    ) -> Self:
+        """Learn from a batch of rows by online EM, and keep none of them.
+
+        Only with ``objective="likelihood"``. The first batch is fitted like a table; what
+        is "auto" is not searched: covariances are full, with one component per class, and
+        probabilities are not calibrated. It says what columns are like for good, unless
+        a schema does: kinds, categories, shapes and scales. A class may have its first
+        rows in any batch, and has next to no probability before. A fitted model goes on
+        learning; of a committee, the density ``model_`` does, alone.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+            The batch; NaN, None and pandas.NA are missing values.
+        y : array-like of shape (n,)
+            Labels; see ``unlabelled`` for rows without one.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that any batch may have; the first call needs them.
+        sample_weight : array-like of shape (n,), default=None
+            A row of weight two counts like two rows.
+        schema : Schema, default=None
+            What columns are like, such as the ``schema_`` of another model; for the first
+            call only.
+
+        Returns
+        -------
+        self : HybridMixtureClassifier
+        """
+        self._publish(learned_labels(self, X, y, classes, sample_weight, schema))
         return self
 
     def _start(self, rows: LabelledRows) -> str | Mixture:

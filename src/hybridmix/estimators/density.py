@@ -13,15 +13,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from hybridmix._registered import registered
 from hybridmix._typing import FloatArray, IntArray
-from hybridmix.estimators.automatic import DensityEstimator
+from hybridmix.data import Schema
 from hybridmix.estimators.components import Marginal
 from hybridmix.estimators.options import warn_of
+from hybridmix.estimators.streaming import StreamedDensity
 from hybridmix.models.mixture import MixtureEvaluation
 
 
 @registered
 @dataclass(eq=False, repr=False, kw_only=True)
-class MixtureDensity(DensityMixin, DensityEstimator):
+class MixtureDensity(DensityMixin, StreamedDensity):
     r"""A mixture density for real, categorical and mixed tables with holes.
 
     .. math:: p(x) = \sum_{k=1}^{K} \alpha_k\, p(x \mid k)
@@ -88,6 +89,10 @@ class MixtureDensity(DensityMixin, DensityEstimator):
         "thorough" more of them on up to 20,000. A number of seconds ends a thorough
         search after about this time: the result then depends on the machine. The final
         fit always takes all rows, and at least three starts where these take little time.
+    forgetting : float or None, default=None
+        What `partial_fit` forgets with every row, as a share of what it knows: 1e-4 to
+        remember about the last 10,000 rows, so that the model follows a source that
+        drifts. None to converge: later batches change less and less.
     n_jobs : int or None, default=None
         Threads. None uses as many as BLAS may; the result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -136,9 +141,14 @@ class MixtureDensity(DensityMixin, DensityEstimator):
     interrupted_ : bool
         Whether the user ended training (Ctrl-C) before it was done.
     n_iter_ : int
-        EM iterations of the best start: passes over the rows.
+        EM iterations of the best start: passes over the rows. After `partial_fit`, the
+        number of batches.
     trace_ : ndarray
-        Mean log-likelihood, with prior, along these iterations.
+        Mean log-likelihood, with prior, along these iterations. After `partial_fit`,
+        that of each of the last 1,000 batches, before it was learned from.
+    stream_ : Memory
+        What `partial_fit` remembers of all batches: their sufficient statistics. Files
+        keep it, so that a loaded model goes on.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str
@@ -179,6 +189,40 @@ class MixtureDensity(DensityMixin, DensityEstimator):
         fitted, _, attributes = self._fit_density(X, sample_weight)
         self._publish(attributes)
         warn_of(fitted.messages)
+        return self
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        schema: Schema | None = None,
+    ) -> Self:
+        """Learn from a batch of rows by online EM, and keep none of them.
+
+        The first batch is fitted like a table, with ``effort="fast"`` for what is
+        "auto". It says what columns are like for good, unless a schema does: kinds,
+        categories, shapes and scales. A fitted model goes on learning; its training rows
+        count as they did in `fit`.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+            The batch; NaN, None and pandas.NA are missing values.
+        y : ignored
+            For pipelines.
+        sample_weight : array-like of shape (n,), default=None
+            A row of weight two counts like two rows.
+        schema : Schema, default=None
+            What columns are like, such as the ``schema_`` of another model; for the first
+            call only.
+
+        Returns
+        -------
+        self : MixtureDensity
+        """
+        self._publish(self._partially_fitted(X, sample_weight, schema))
         return self
 
     def score(self, X: Any, y: Any = None) -> float:

@@ -11,15 +11,17 @@ import numpy as np
 from sklearn.base import OutlierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from hybridmix._checks import check_number, check_splits, check_word
 from hybridmix._registered import registered
 from hybridmix._require import require
 from hybridmix._typing import FloatArray, IntArray
+from hybridmix.data import Schema
 from hybridmix.data.weights import read_weights
-from hybridmix.estimators.automatic import DensityEstimator
 from hybridmix.estimators.options import end_if_interrupted, warn_of
+from hybridmix.estimators.streaming import StreamedDensity
 from hybridmix.models.typicality import LOG_RARE
 from hybridmix.training.record import INTERRUPTED
 
@@ -31,9 +33,18 @@ _N_DRAWN, _MOST_CELLS = (1000, 10_000), 10_000_000
 _ROUNDING = 1e-6
 
 
+def _threshold_needs_no_labels(detector: MixtureOutlierDetector) -> bool:
+    if detector.threshold != "contamination":
+        raise AttributeError(
+            f"partial_fit cannot choose a threshold by labels: use "
+            f"threshold='contamination' instead of {detector.threshold!r}."
+        )
+    return True
+
+
 @registered
 @dataclass(eq=False, repr=False, kw_only=True)
-class MixtureOutlierDetector(OutlierMixin, DensityEstimator):
+class MixtureOutlierDetector(OutlierMixin, StreamedDensity):
     r"""Flag rows that a mixture density finds improbable.
 
     The score of a row is the logarithm of the probability that the model itself produces
@@ -68,7 +79,7 @@ class MixtureOutlierDetector(OutlierMixin, DensityEstimator):
     covariance_type, n_factors, noise, covariance_prior, variance_floor, smoothing, \
     categorical_features, column_shapes
         As in `MixtureDensity`.
-    init, n_init, max_iter, tol, effort, n_jobs, random_state, verbose
+    init, n_init, max_iter, tol, effort, forgetting, n_jobs, random_state, verbose
         As in `MixtureDensity`.
 
     Attributes
@@ -82,7 +93,7 @@ class MixtureOutlierDetector(OutlierMixin, DensityEstimator):
         ``fpr``, ``tpr`` and ``thresholds`` of the same scores.
     n_components_, covariance_type_, covariance_prior_, leaderboard_, mixing_, means_, \
     covariances_, loading_, noise_variances_, category_probabilities_, categories_, \
-    spike_probabilities_, bic_, converged_, interrupted_, n_iter_, trace_, \
+    spike_probabilities_, bic_, converged_, interrupted_, n_iter_, trace_, stream_, \
     n_features_in_, feature_names_in_
         As in `MixtureDensity`.
 
@@ -97,7 +108,7 @@ class MixtureOutlierDetector(OutlierMixin, DensityEstimator):
     """
 
     purpose = "flags rows that a mixture density finds improbable"
-    fitted_attributes = (*DensityEstimator.fitted_attributes, "offset_")
+    fitted_attributes = (*StreamedDensity.fitted_attributes, "offset_")
 
     threshold: str = "contamination"
     contamination: float | str = "auto"
@@ -148,6 +159,41 @@ class MixtureOutlierDetector(OutlierMixin, DensityEstimator):
         attributes.update(self._chosen_offset(scores, is_anomaly, weights))
         self._publish(attributes)
         warn_of(fitted.messages)
+        return self
+
+    @available_if(_threshold_needs_no_labels)
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        schema: Schema | None = None,
+    ) -> Self:
+        """Learn from a batch of rows by online EM, and move the threshold.
+
+        Only with ``threshold="contamination"``. A share of rows to flag is that of each
+        batch: the threshold is the mean over batches, weighted like their rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight, schema
+            As in `MixtureDensity.partial_fit`.
+
+        Returns
+        -------
+        self : MixtureOutlierDetector
+        """
+        attributes = self._partially_fitted(X, sample_weight, schema)
+        scratch = copy(self)
+        scratch._publish(attributes)
+        offset = scratch._contamination_offset(X, sample_weight)
+        if self.contamination != "auto" and hasattr(self, "offset_"):
+            memory = attributes["stream_"]
+            added = memory.seen - self._memory().seen
+            share = min(added / memory.weight, 1.0)
+            offset = (1.0 - share) * self.offset_ + share * offset
+        self._publish({**attributes, "offset_": offset})
         return self
 
     def check_consistent(self) -> None:

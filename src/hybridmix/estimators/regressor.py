@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length
 
 from hybridmix._checks import check_word
@@ -24,8 +25,14 @@ from hybridmix.data.targets import (
     read_targets,
 )
 from hybridmix.estimators.chosen import is_auto
-from hybridmix.estimators.options import MixtureEstimator, warn_of
+from hybridmix.estimators.options import warn_of
 from hybridmix.estimators.predictions import MixtureForecaster
+from hybridmix.estimators.streaming import StreamEstimator
+from hybridmix.estimators.streaming_targets import (
+    can_stream,
+    largest_member,
+    learned_targets,
+)
 from hybridmix.models.mixture import Mixture
 from hybridmix.progress import printing
 from hybridmix.training.candidates import Choice
@@ -49,7 +56,7 @@ _GROUP_FOLDS = 4
 
 @registered
 @dataclass(eq=False, repr=False, kw_only=True)
-class MixtureRegressor(MixtureForecaster, MixtureEstimator):
+class MixtureRegressor(MixtureForecaster, StreamEstimator):
     r"""A regressor that models rows and targets by mixture densities.
 
     .. math:: p_m(x, y) = \sum_k \alpha_{mk}\, p_m(x, y \mid k), \qquad
@@ -95,7 +102,8 @@ class MixtureRegressor(MixtureForecaster, MixtureEstimator):
     init : {"kmeans", "k-means++"}, default="kmeans"
         Where EM begins.
     n_init, max_iter, tol, n_factors, noise, covariance_prior, variance_floor, \
-    smoothing, categorical_features, column_shapes, n_jobs, random_state, verbose
+    smoothing, categorical_features, column_shapes, forgetting, n_jobs, random_state, \
+    verbose
         As in `MixtureDensity`. In a search that includes full covariances, an automatic
         prior is tried with a strength of 1 as well.
 
@@ -127,7 +135,7 @@ class MixtureRegressor(MixtureForecaster, MixtureEstimator):
         Number of components of ``model_``.
     converged_, interrupted_, n_iter_, history_, trace_
         As in `MixtureDensity`, of the fit of ``model_`` with the targets.
-    n_features_in_, feature_names_in_
+    n_features_in_, feature_names_in_, stream_
         As in `MixtureDensity`.
 
     See Also
@@ -207,6 +215,45 @@ class MixtureRegressor(MixtureForecaster, MixtureEstimator):
         self._publish(self._learned_attributes(fitted, about))
         warn_of(fitted.messages)
         return self
+
+    @available_if(can_stream)
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        schema: Schema | None = None,
+    ) -> Self:
+        """Learn from a batch of rows and targets by online EM, and keep none of them.
+
+        Only with a ``tradeoff`` of 0 or "auto", which is then 0. The first batch is
+        fitted like a table, with ``effort="fast"`` for what is "auto", one start, and no
+        calibration. It says what columns and targets are like for good, unless a schema
+        does: kinds, categories, shapes and scales. A fitted model goes on learning; of
+        several mixtures, the one of the largest share does, alone.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+            The batch; NaN, None and pandas.NA are missing values.
+        y : array-like or data frame of shape (n,) or (n, t)
+            Targets; rows in which they are missing are learned from as well.
+        sample_weight : array-like of shape (n,), default=None
+            A row of weight two counts like two rows.
+        schema : Schema, default=None
+            What the columns of ``X`` are like, such as the ``schema_`` of another model;
+            for the first call only.
+
+        Returns
+        -------
+        self : MixtureRegressor
+        """
+        self._publish(learned_targets(self, X, y, sample_weight, schema))
+        return self
+
+    def _streamed_model(self) -> Mixture:
+        return largest_member(self.predictive_)
 
     def _learned_attributes(
         self, fitted: FittedRegression, about: dict[str, Any]

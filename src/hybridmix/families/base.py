@@ -73,6 +73,19 @@ class Statistics:
             else:
                 mine[components] += theirs
 
+    def scale(self, factor: float) -> None:
+        """Multiply all statistics, as if every row had counted this much."""
+        for field in fields(self):  # type: ignore[arg-type]
+            array = getattr(self, field.name)
+            array *= factor
+
+    def check_like(self, other: Statistics) -> None:
+        """Raise ValueError unless these are finite statistics of the same shapes."""
+        require_instance("statistics", self, type(other))
+        for field in fields(self):  # type: ignore[arg-type]
+            shape = np.shape(getattr(other, field.name))
+            require_array(f"statistics {field.name}", getattr(self, field.name), shape)
+
 
 # Parameters, statistics, and the intermediate results of an M-step, per statistic.
 _COPIES = 4

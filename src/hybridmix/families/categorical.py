@@ -29,6 +29,7 @@ class CategoricalParameters(Parameters):
     log_probabilities: FloatArray
 
 
+@registered
 @dataclass
 class CategoricalStatistics(Statistics):
     """Weighted counts (J, M) of the categories."""

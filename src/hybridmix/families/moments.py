@@ -67,6 +67,7 @@ class DiagonalParameters(Parameters):
         return np.hstack([masked[:, : 2 * d], constants])
 
 
+@registered
 @dataclass
 class DiagonalStatistics(Statistics):
     """Weighted counts, sums and sums of squares of the observed values, all (J, d)."""
@@ -186,6 +187,7 @@ class FullParameters(Parameters):
         return range(covariance, covariance + 1)
 
 
+@registered
 @dataclass
 class FullStatistics(Statistics):
     """Weighted counts (J,), sums (J, d) and sums of products (J, d, d)."""
@@ -207,6 +209,7 @@ class FullStatistics(Statistics):
         )
 
 
+@registered
 @dataclass
 class TiedStatistics(FullStatistics):
     """The same, with the products summed over the components, (1, d, d)."""

@@ -42,6 +42,7 @@ class ProductParameters(Parameters):
         return type(self)(tuple(factor.affine(scale, shift) for factor in self.factors))
 
 
+@registered
 @dataclass
 class ProductStatistics(Statistics):
     """Statistics of the factors."""
@@ -51,6 +52,19 @@ class ProductStatistics(Statistics):
     def add(self, other: Self, components: slice = slice(None)) -> None:
         for mine, theirs in zip(self.factors, other.factors, strict=True):
             mine.add(theirs, components)
+
+    def scale(self, factor: float) -> None:
+        for own in self.factors:
+            own.scale(factor)
+
+    def check_like(self, other: Statistics) -> None:
+        require_instance("statistics", self, type(other))
+        factors = getattr(other, "factors", ())
+        require_instance("statistics of the factors", self.factors, tuple)
+        require(len(self.factors) == len(factors), "statistics are incomplete")
+        for mine, theirs in zip(self.factors, factors, strict=True):
+            require_instance("statistics", mine, Statistics)
+            mine.check_like(theirs)
 
 
 @registered

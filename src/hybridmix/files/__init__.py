@@ -5,6 +5,21 @@ this package knows any of them.
 """
 
 from hybridmix.files.archive import ModelFileError
-from hybridmix.files.models import load, read_metadata, read_versions, save
+from hybridmix.files.models import (
+    load,
+    load_record,
+    read_metadata,
+    read_versions,
+    save,
+    save_record,
+)
 
-__all__ = ["ModelFileError", "load", "read_metadata", "read_versions", "save"]
+__all__ = [
+    "ModelFileError",
+    "load",
+    "load_record",
+    "read_metadata",
+    "read_versions",
+    "save",
+    "save_record",
+]

@@ -63,14 +63,19 @@ def save(
     ...     hybridmix.load(path)
     MixtureDensity()
     """
-    # The package sets its version after it has imported this module.
-    from hybridmix import __version__
-
     if not is_registered_estimator(model):
         raise TypeError(
             f"A {type(model).__name__} cannot be saved; what can be saved are fitted "
             f"models of the classes {', '.join(estimator_names())}."
         )
+    _write(model, path, _checked_metadata(metadata))
+
+
+def _write(content: Any, path: str | os.PathLike[str], metadata: dict[str, Any]) -> None:
+    """Write a model, or another registered object, to a file."""
+    # The package sets its version after it has imported this module.
+    from hybridmix import __version__
+
     encoder = Encoder()
     manifest = {
         "versions": {
@@ -78,8 +83,8 @@ def save(
             "numpy": np.__version__,
             "scikit-learn": sklearn.__version__,
         },
-        "metadata": _checked_metadata(metadata),
-        "model": encoder.encode(model),
+        "metadata": metadata,
+        "model": encoder.encode(content),
     }
     write_archive(path, manifest, encoder.arrays)
 
@@ -115,6 +120,27 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MOST_BYTES) -> Any:
             raise ValueError(f"It holds a {type(model).__name__} instead of a model.")
         archive.finish()
         return model
+
+
+def save_record(record: Any, path: str | os.PathLike[str]) -> None:
+    """Save an object of a registered dataclass that is not a model, as `save` does."""
+    _write(record, path, {})
+
+
+def load_record(
+    path: str | os.PathLike[str],
+    classes: tuple[type, ...],
+    max_bytes: int = MOST_BYTES,
+) -> Any:
+    """Load what `save_record` has written, if it is of one of some classes."""
+    with opened(path, max_bytes) as archive:
+        decoder = Decoder(archive.array, archive.version)
+        record = decoder.decode(archive.manifest["model"])
+        if not isinstance(record, classes):
+            wanted = " or ".join(cls.__name__ for cls in classes)
+            raise ValueError(f"It holds a {type(record).__name__} instead of a {wanted}.")
+        archive.finish()
+        return record
 
 
 def read_metadata(

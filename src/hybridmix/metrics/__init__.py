@@ -15,6 +15,7 @@ from hybridmix.metrics.classification import (
     classification_scores,
     label_losses,
 )
+from hybridmix.metrics.drift import DriftScore, drift_score
 from hybridmix.metrics.regression import (
     COVERAGE,
     LEVELS,
@@ -30,6 +31,7 @@ __all__ = [
     "LEAST_PROBABILITY",
     "LEVELS",
     "CalibrationReport",
+    "DriftScore",
     "RankCounts",
     "Ranks",
     "RegressionSums",
@@ -37,6 +39,7 @@ __all__ = [
     "as_forecasts",
     "calibration_report",
     "classification_scores",
+    "drift_score",
     "intervals_of",
     "label_losses",
     "means_of",

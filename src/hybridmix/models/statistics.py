@@ -6,10 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hybridmix._registered import registered
+from hybridmix._require import require_array, require_instance
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.families.base import Statistics
 
 
+@registered
 @dataclass
 class MixtureStatistics:
     """What an M-step or a gradient needs to know of the rows.
@@ -33,6 +36,19 @@ class MixtureStatistics:
         self.counts[part] += other.counts
         self.positive[part] += other.positive
         self.components.add(other.components, part)
+
+    def scale(self, factor: float) -> None:
+        """Multiply all statistics, as if every row had counted this much."""
+        self.counts *= factor
+        self.positive *= factor
+        self.components.scale(factor)
+
+    def check_like(self, other: MixtureStatistics) -> None:
+        """Raise ValueError unless these are finite statistics of the same shapes."""
+        require_array("counts", self.counts, other.counts.shape)
+        require_array("positive counts", self.positive, other.positive.shape)
+        require_instance("statistics", self.components, Statistics)
+        self.components.check_like(other.components)
 
 
 def positive_counts(

@@ -71,6 +71,11 @@ def _ending(model: Any) -> str:
             f"{count(len(model.members_), 'member')}, {n_short} took as many steps as "
             "allowed, without reaching their optimum."
         )
+    if hasattr(model, "stream_"):
+        return (
+            f"Online EM has learned from {count(model.n_iter_, 'batch', 'batches')}; "
+            "traces show the likelihood of each, before it was learned from."
+        )
     took = f"The last solver took {count(model.n_iter_, 'iteration')}"
     if not model.converged_:
         return f"{took}, the most it was allowed, without reaching its optimum."
