@@ -8,6 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from hybridmix.data.scanning import scan
     from hybridmix.data.sequences import Sequences
     from hybridmix.estimators import (
         HMMDensity,
@@ -58,6 +59,7 @@ __all__ = [
     "load",
     "report",
     "save",
+    "scan",
 ]
 
 _HOMES = {
@@ -65,6 +67,7 @@ _HOMES = {
     "load": "io",
     "report": "reporting",
     "save": "io",
+    "scan": "data.scanning",
 }
 
 

@@ -19,6 +19,7 @@ from hybridmix.data import Schema, Table, read_table
 from hybridmix.data.columns import Columns
 from hybridmix.data.fingerprint import Fingerprint
 from hybridmix.data.rows import RowSource
+from hybridmix.estimators.blocks import over_blocks, source_of
 from hybridmix.estimators.imputation import impute_table
 from hybridmix.evaluation import ChunkedRows, log_joint
 from hybridmix.models.mixture import Mixture, MixtureEvaluation
@@ -121,6 +122,7 @@ class FittedMixture(BaseEstimator):
 
     # Public -----------------------------------------------------------------------------
 
+    @over_blocks
     def score_samples(self, X: Any) -> FloatArray:
         """Return the log density of each row, over the columns that it has.
 
@@ -137,6 +139,7 @@ class FittedMixture(BaseEstimator):
         """
         return class_posterior(self._log_joint(self._encode(X)))[0]
 
+    @over_blocks
     def typicality(self, X: Any) -> FloatArray:
         r"""Return how typical each row is, at most 0; the lower, the more of an outlier.
 
@@ -182,6 +185,11 @@ class FittedMixture(BaseEstimator):
         X : ndarray or data frame of shape (n, d)
             A completed copy.
         """
+        if source_of(X) is not None:
+            raise TypeError(
+                "A completed copy of this table may not fit into memory. Write it block "
+                "by block: table.write(folder, model.impute)."
+            )
         seed = self._seed(random_state) if draw else None
         columns = self._read(X)
         with workers(self._n_threads) as pool:

@@ -25,8 +25,8 @@ from hybridmix.estimators.labelled import (
     check_labels_given,
     class_attributes,
     components_by_class,
-    read_labelled,
     read_validation,
+    reading_labelled,
 )
 from hybridmix.estimators.options import MixtureEstimator, warn_of
 from hybridmix.estimators.trained import trained
@@ -272,17 +272,17 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
         """
         self._check_options()
         check_labels_given(self, y)
-        rows = read_labelled(self, X, y, sample_weight)
-        validation = read_validation(self, rows, X_val, y_val, sample_weight_val)
-        fitted = trained(
-            self,
-            rows,
-            self._options_for(rows.classes),
-            automatic_options(self),
-            groups,
-            self._start(rows),
-            validation,
-        )
+        with reading_labelled(self, X, y, sample_weight) as rows:
+            validation = read_validation(self, rows, X_val, y_val, sample_weight_val)
+            fitted = trained(
+                self,
+                rows,
+                self._options_for(rows.classes),
+                automatic_options(self),
+                groups,
+                self._start(rows),
+                validation,
+            )
         self._publish(
             {
                 **rows.attributes,
@@ -295,7 +295,7 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
 
     def _start(self, rows: LabelledRows) -> str | Mixture:
         if isinstance(self.init, FittedMixture):
-            return self._translated(self.init, rows.table.schema, rows.classes)
+            return self._translated(self.init, rows.schema, rows.classes)
         return self.init
 
     def check_consistent(self) -> None:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from hybridmix._registered import registered
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.estimators.automatic import DensityEstimator
+from hybridmix.estimators.blocks import over_blocks
 from hybridmix.estimators.components import Marginal
 from hybridmix.estimators.options import warn_of
 from hybridmix.models.mixture import MixtureEvaluation
@@ -176,7 +177,7 @@ class MixtureDensity(DensityMixin, DensityEstimator):
         -------
         self : MixtureDensity
         """
-        fitted, _, attributes = self._fit_density(X, sample_weight)
+        fitted, attributes = self._fit_any(X, sample_weight)
         self._publish(attributes)
         warn_of(fitted.messages)
         return self
@@ -185,11 +186,13 @@ class MixtureDensity(DensityMixin, DensityEstimator):
         """Return the mean log density of the rows."""
         return float(np.mean(self.score_samples(X)))
 
+    @over_blocks
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probabilities of the components given each row, (n, K)."""
         table = self._encode(X)
         return self._joined(table, MixtureEvaluation.component_posterior).T
 
+    @over_blocks
     def predict(self, X: Any) -> IntArray:
         """Return the most probable component of each row: a clustering."""
         return self._best_component(self._encode(X))

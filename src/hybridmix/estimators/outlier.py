@@ -19,6 +19,7 @@ from hybridmix._require import require
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data.weights import read_weights
 from hybridmix.estimators.automatic import DensityEstimator
+from hybridmix.estimators.blocks import column_of
 from hybridmix.estimators.options import end_if_interrupted, warn_of
 from hybridmix.models.typicality import LOG_RARE
 from hybridmix.training.record import INTERRUPTED
@@ -123,7 +124,7 @@ class MixtureOutlierDetector(OutlierMixin, DensityEstimator):
         """
         self._check_options()
         if self.threshold == "contamination":
-            fitted, _, attributes = self._fit_density(X, sample_weight)
+            fitted, attributes = self._fit_any(X, sample_weight)
             scratch = copy(self)
             scratch._publish(attributes)
             attributes["offset_"] = scratch._contamination_offset(X, sample_weight)
@@ -187,7 +188,7 @@ class MixtureOutlierDetector(OutlierMixin, DensityEstimator):
         if self.contamination == "auto":
             return self._rare_offset()
         scores = self.score_samples(X)
-        weights = read_weights(sample_weight, len(scores))
+        weights = read_weights(column_of(X, sample_weight), len(scores))
         return level_of(scores, weights, float(self.contamination))
 
     def _rare_offset(self) -> float:

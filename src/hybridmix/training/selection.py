@@ -10,7 +10,7 @@ import numpy as np
 
 from hybridmix._parallel import Workers
 from hybridmix._typing import FloatArray
-from hybridmix.data import Dataset, Schema
+from hybridmix.data import Dataset, Schema, TrainingRows
 from hybridmix.families import Subspace
 from hybridmix.models.mixture import Mixture
 from hybridmix.progress import announce, listening
@@ -109,7 +109,7 @@ class Chosen:
 
 def choose(
     search: Search,
-    dataset: Dataset,
+    dataset: TrainingRows,
     schema: Schema,
     init: str | FloatArray,
     generator: np.random.Generator,
@@ -121,7 +121,7 @@ def choose(
     ----------
     search : Search
         What to choose from, and how.
-    dataset : Dataset
+    dataset : Dataset or BlockedDataset
         All rows, with the label 0.
     schema : Schema
         Of their table. All candidates are fitted in its scale.
@@ -172,9 +172,9 @@ def _too_costly(choice: Choice, fixed: Candidate) -> Candidate:
     return replace(fixed, n_components=1) if choice.n_components else fixed
 
 
-def _sampled(dataset: Dataset, most: int, seed: int) -> Dataset:
+def _sampled(dataset: TrainingRows, most: int, seed: int) -> Dataset:
     if dataset.n_rows <= most:
-        return dataset
+        return dataset.in_memory(most)
     generator = np.random.default_rng([seed, 0])
     return dataset.take(np.sort(generator.choice(dataset.n_rows, most, replace=False)))
 

@@ -1,0 +1,98 @@
+"""Tables in blocks, where estimators read and predict tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from hybridmix.data.block_labels import LabelColumns
+from hybridmix.data.block_reading import (
+    BlockSource,
+    LearnedBlocks,
+    Wanted,
+    learned_blocks,
+)
+
+if TYPE_CHECKING:
+    from hybridmix.estimators.options import MixtureEstimator
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def source_of(X: object) -> BlockSource | None:
+    """Return a table in blocks; None for all other tables."""
+    return X if isinstance(X, BlockSource) else None
+
+
+def learn_blocks(
+    estimator: MixtureEstimator, source: BlockSource, y: Any, sample_weight: Any
+) -> tuple[LearnedBlocks, dict[str, Any]]:
+    """Read a table in blocks to be trained on; return also what to publish about it.
+
+    Parameters
+    ----------
+    estimator : MixtureEstimator
+        What is trained; its options have been checked.
+    source : BlockSource
+        The table.
+    y, sample_weight : str or None
+        Columns of labels and of weights. All others are features.
+    """
+    labels = LabelColumns(_name("y", y), _name("sample_weight", sample_weight))
+    features = tuple(n for n in source.names if n not in (labels.target, labels.weight))
+    categorical, shapes = estimator._wanted_columns(len(features))
+    wanted = Wanted(
+        features,
+        labels,
+        categorical,
+        shapes,
+        estimator._scaling(),
+        getattr(estimator, "unlabelled", None),
+        getattr(estimator, "class_weight", None),
+    )
+    learned = learned_blocks(source, wanted)
+    return learned, {
+        "n_features_in_": len(features),
+        "feature_names_in_": np.array(features, dtype=object),
+        "fingerprint_": learned.fingerprint,
+    }
+
+
+def _name(argument: str, given: Any) -> str | None:
+    if given is not None and not isinstance(given, str):
+        raise TypeError(
+            f"{argument} must name a column of the table, since that is read block by "
+            f"block; got a {type(given).__name__}."
+        )
+    return given
+
+
+def over_blocks(method: Method) -> Method:
+    """Let a method that has one result per row take a table in blocks as well.
+
+    Columns that the model does not know are ignored.
+    """
+
+    @wraps(method)
+    def over_any(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
+        source = source_of(X)
+        if source is None:
+            return method(self, X, *args, **kwargs)
+        check_is_fitted(self)
+        features = getattr(self, "feature_names_in_", None)
+        columns = list(source.names if features is None else features)
+        return source.joined(columns, lambda block: method(self, block, *args, **kwargs))
+
+    return cast(Method, over_any)
+
+
+def column_of(X: Any, given: Any) -> Any:
+    """Return a column of a table in blocks that is given by name; all else as it is."""
+    source = source_of(X)
+    if source is None or not isinstance(given, str):
+        return given
+    return source.column(given)
