@@ -14,7 +14,7 @@ import numpy as np
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data.block_labels import BlockLabels, LabelColumns
 from hybridmix.data.blocks import BlockedDataset, BlockSize, EncodedBlocks
-from hybridmix.data.columns import Columns, read_columns
+from hybridmix.data.columns import Columns, as_frame, read_columns
 from hybridmix.data.fingerprint import Fingerprint
 from hybridmix.data.naming import column_roles
 from hybridmix.data.rows import Dataset
@@ -105,9 +105,9 @@ class BlockSource(ABC):
 
 
 def _array(block: object, name: str) -> np.ndarray:
-    import narwhals.stable.v2 as nw
-
-    return np.asarray(nw.from_native(block, eager_only=True)[name].to_numpy())
+    frame = as_frame(block)
+    assert frame is not None, "blocks are data frames"
+    return np.asarray(frame[name].to_numpy())
 
 
 @dataclass(frozen=True)

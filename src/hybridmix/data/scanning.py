@@ -8,19 +8,19 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from hybridmix._checks import check_word
 from hybridmix.data.block_file import BlockFile
+from hybridmix.data.block_readers import Reader, imported, reader_of
 from hybridmix.data.block_reading import BlockSource
 from hybridmix.data.blocks import EncodedBlocks
+from hybridmix.data.frames import as_frame
 from hybridmix.data.rows import Dataset
 
 if TYPE_CHECKING:
-    import polars
     import pyarrow.dataset
 
     from hybridmix.data.frames import Frame
@@ -31,14 +31,6 @@ T = TypeVar("T")
 # read, as a matrix, encoded, arranged, and what an evaluation makes of it.
 _COPIES = 12
 _FEWEST_ROWS, _MOST_ROWS = 256, 1 << 20
-_FORMATS = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".feather": "feather",
-    ".arrow": "feather",
-    ".ipc": "feather",
-    ".csv": "csv",
-}
 _UNITS = {"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "KI": 2**10, "MI": 2**20, "GI": 2**30}
 DTYPES = {"float64": np.float64, "float32": np.float32}
 
@@ -92,7 +84,7 @@ def scan(
     """
     check_word("dtype", dtype, DTYPES)
     n_bytes = _bytes_of(memory)
-    reader = _reader_of(source)
+    reader = reader_of(source)
     names = reader.names if columns is None else tuple(columns)
     table = ScannedTable(reader, reader.names, n_bytes, cache, dtype)
     table.check_columns(names)
@@ -110,7 +102,7 @@ class ScannedTable(BlockSource):
 
     def __init__(
         self,
-        reader: _Reader,
+        reader: Reader,
         names: tuple[str, ...],
         memory: int,
         cache: str | os.PathLike[str] | None,
@@ -153,7 +145,7 @@ class ScannedTable(BlockSource):
             ``model.impute``, or ``lambda block: {"score": model.typicality(block)}``.
             None for the block itself.
         """
-        parquet = _imported("pyarrow.parquet", "arrow")
+        parquet = imported("pyarrow.parquet", "arrow")
         target = Path(path)
         if target.exists():
             raise FileExistsError(f"{target} exists: name a folder that does not.")
@@ -221,126 +213,6 @@ class ScannedTable(BlockSource):
         return np.concatenate(parts)
 
 
-# Libraries ------------------------------------------------------------------------------
-
-
-class _Reader:
-    """Reads blocks of a number of rows, the same ones every time."""
-
-    names: tuple[str, ...]
-
-    def blocks(self, columns: list[str], n_rows: int) -> Iterator[object]:
-        """Yield blocks of exactly this many rows, except for the last one."""
-        raise NotImplementedError
-
-
-class _ArrowReader(_Reader):
-    def __init__(self, dataset: pyarrow.dataset.Dataset) -> None:
-        self._dataset = dataset
-        self.names = tuple(dataset.schema.names)
-
-    def __repr__(self) -> str:
-        return f"{type(self._dataset).__name__} of pyarrow"
-
-    def blocks(self, columns: list[str], n_rows: int) -> Iterator[object]:
-        arrow = _imported("pyarrow", "arrow")
-        waiting, n_waiting = [], 0
-        # Reading ahead as far as pyarrow does by itself takes more memory than the rows.
-        batches = self._dataset.to_batches(
-            columns=columns, batch_size=n_rows, batch_readahead=1, fragment_readahead=1
-        )
-        for batch in batches:
-            waiting.append(batch)
-            n_waiting += batch.num_rows
-            while n_waiting >= n_rows:
-                table = arrow.Table.from_batches(waiting)
-                yield table.slice(0, n_rows)
-                waiting = table.slice(n_rows).to_batches()
-                n_waiting -= n_rows
-        if n_waiting:
-            yield arrow.Table.from_batches(waiting)
-
-
-class _PolarsReader(_Reader):
-    def __init__(self, frame: polars.LazyFrame) -> None:
-        self._frame = frame
-        self.names = tuple(frame.collect_schema().names())
-
-    def __repr__(self) -> str:
-        return "LazyFrame of polars"
-
-    def blocks(self, columns: list[str], n_rows: int) -> Iterator[object]:
-        import polars
-
-        frame = self._frame.select(columns)
-        if not hasattr(frame, "collect_batches"):
-            raise ImportError(
-                "Reading a LazyFrame block by block needs a newer polars: "
-                "pip install -U 'hybridmix[polars]'. Or write it by sink_parquet and "
-                "scan the file."
-            )
-        waiting: polars.DataFrame | None = None
-        for batch in frame.collect_batches(chunk_size=n_rows, lazy=True):
-            waiting = batch if waiting is None else polars.concat([waiting, batch])
-            while waiting.height >= n_rows:
-                yield waiting[:n_rows]
-                waiting = waiting[n_rows:]
-        if waiting is not None and waiting.height:
-            yield waiting
-
-
-def _reader_of(source: object) -> _Reader:
-    kind = f"{type(source).__module__}.{type(source).__name__}"
-    if kind.startswith("polars.") and kind.endswith(".LazyFrame"):
-        return _PolarsReader(cast("polars.LazyFrame", source))
-    if kind.startswith("pyarrow._dataset."):
-        return _ArrowReader(source)
-    if isinstance(source, str | os.PathLike):
-        return _ArrowReader(_dataset([Path(source)]))
-    if isinstance(source, Sequence) and source:
-        return _ArrowReader(_dataset([Path(path) for path in source]))
-    raise TypeError(
-        f"scan takes paths, a pyarrow dataset or a polars LazyFrame, and not a "
-        f"{type(source).__name__}. Tables in memory can be passed to fit as they are."
-    )
-
-
-def _dataset(paths: list[Path]) -> pyarrow.dataset.Dataset:
-    """Open files, or a folder of them, which are all of one format."""
-    missing = next((path for path in paths if not path.exists()), None)
-    if missing is not None:
-        raise FileNotFoundError(f"There is no file or folder {missing}.")
-    files = [file for path in paths for file in _files(path)]
-    formats = {_FORMATS[file.suffix.lower()] for file in files}
-    if len(formats) != 1:
-        found = "several formats" if formats else "no Parquet, Feather or CSV file"
-        raise ValueError(
-            f"There is {found} at {', '.join(map(str, paths))}. Name files of one "
-            f"format, with a suffix of {', '.join(_FORMATS)}."
-        )
-    arrow = _imported("pyarrow.dataset", "arrow")
-    own = paths[0] if len(paths) == 1 else list(map(str, files))
-    partitioning = "hive" if len(paths) == 1 else None
-    return arrow.dataset(own, format=formats.pop(), partitioning=partitioning)
-
-
-def _files(path: Path) -> list[Path]:
-    found = sorted(path.rglob("*")) if path.is_dir() else [path]
-    return [file for file in found if file.is_file() and file.suffix.lower() in _FORMATS]
-
-
-def _imported(name: str, extra: str) -> ModuleType:
-    from importlib import import_module
-
-    try:
-        return import_module(name)
-    except ImportError as error:
-        package = name.partition(".")[0]
-        raise ImportError(
-            f"This needs {package}: pip install 'hybridmix[{extra}]'."
-        ) from error
-
-
 # Values ---------------------------------------------------------------------------------
 
 
@@ -357,12 +229,10 @@ def _bytes_of(memory: int | str) -> int:
 
 def _arrow_table(made: object) -> pyarrow.Table:
     """Return a table of pyarrow for a data frame, or for arrays by name."""
-    import narwhals.stable.v2 as nw
-
     if isinstance(made, Mapping):
-        return _imported("pyarrow", "arrow").table(dict(made))
-    frame = nw.from_native(made, eager_only=True, pass_through=True)
-    if not isinstance(frame, nw.DataFrame):
+        return imported("pyarrow", "arrow").table(dict(made))
+    frame = as_frame(made, "The result")
+    if frame is None:
         raise TypeError(
             f"The function returned a {type(made).__name__}. It must return a data "
             "frame, or a dictionary from names of columns to arrays."
