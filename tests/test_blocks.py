@@ -239,7 +239,7 @@ def test_files_are_read_block_by_block(tmp_path, kind):
     numbers = TABLE.select("x0", "x1", "species", "w").drop_nulls()
     write_files(tmp_path / "table", kind, numbers)
     table = scan(tmp_path / "table", columns=["x0", "x1"], memory=TINY)
-    assert [block.num_rows for block in table][0] == 256
+    assert next(iter(table)).num_rows == 256
     model = MixtureDensity(2, covariance_type="full", random_state=0)
     expected = model.fit(numbers[["x0", "x1"]]).score_samples(numbers[["x0", "x1"]])
     found = model.fit(table).score_samples(table)

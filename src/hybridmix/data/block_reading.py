@@ -94,6 +94,25 @@ class BlockSource(ABC):
         """Return a column, such as one of labels, as an array."""
         return self.joined([name], partial(_array, name=name))
 
+    def added(self, argument: str, given: object) -> tuple[BlockSource, str]:
+        """Return the table with labels or weights, and the name of their column.
+
+        Parameters
+        ----------
+        argument : str
+            What is given: ``"y"`` or ``"sample_weight"``.
+        given : object
+            What a user gave for it, which is not the name of a column.
+        """
+        raise TypeError(
+            f"{argument} must name a column of the table, since that is read block by "
+            f"block; got a {type(given).__name__}."
+        )
+
+    @abstractmethod
+    def completed(self, function: Callable[[object], object]) -> object:
+        """Return the table with what a function makes of its blocks."""
+
     def check_columns(self, columns: Sequence[str]) -> None:
         """Refuse columns that the table does not have."""
         for name in columns:

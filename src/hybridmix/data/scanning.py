@@ -212,6 +212,13 @@ class ScannedTable(BlockSource):
             raise ValueError("The table has no rows.")
         return np.concatenate(parts)
 
+    def completed(self, function: Callable[[object], object]) -> object:
+        """Refuse to make a copy of the table in memory."""
+        raise TypeError(
+            "A completed copy of this table may not fit into memory. Write it block by "
+            "block: table.write(folder, model.impute)."
+        )
+
 
 # Values ---------------------------------------------------------------------------------
 

@@ -132,8 +132,10 @@ class DensityEstimator(MixtureEstimator):
         generator = np.random.default_rng(self._seed())
         with workers(self.n_jobs) as pool, printing(self.verbose):
             fitted = fit_density(options, dataset, schema, init, generator, pool)
+        searched = {"n_searched_": fitted.n_searched} if fitted.trials else {}
         return fitted, {
             **model_attributes(fitted),
+            **searched,
             **self._derived_attributes(fitted.model, schema),
             "bic_": dict(fitted.bic[0]),
             "trace_": fitted.history["value"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -185,10 +186,10 @@ class FittedMixture(BaseEstimator):
         X : ndarray or data frame of shape (n, d)
             A completed copy.
         """
-        if source_of(X) is not None:
-            raise TypeError(
-                "A completed copy of this table may not fit into memory. Write it block "
-                "by block: table.write(folder, model.impute)."
+        source = source_of(X)
+        if source is not None:
+            return source.completed(
+                partial(self.impute, draw=draw, random_state=random_state)
             )
         seed = self._seed(random_state) if draw else None
         columns = self._read(X)

@@ -16,6 +16,7 @@ from hybridmix.data.block_reading import (
     Wanted,
     learned_blocks,
 )
+from hybridmix.data.dask_blocks import DaskTable, is_dask_frame
 
 if TYPE_CHECKING:
     from hybridmix.estimators.options import MixtureEstimator
@@ -25,6 +26,8 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 def source_of(X: object) -> BlockSource | None:
     """Return a table in blocks; None for all other tables."""
+    if is_dask_frame(X):
+        return DaskTable(X)
     return X if isinstance(X, BlockSource) else None
 
 
@@ -39,10 +42,14 @@ def learn_blocks(
         What is trained; its options have been checked.
     source : BlockSource
         The table.
-    y, sample_weight : str or None
+    y, sample_weight : str, Dask series or None
         Columns of labels and of weights. All others are features.
     """
-    labels = LabelColumns(_name("y", y), _name("sample_weight", sample_weight))
+    if y is not None and not isinstance(y, str):
+        source, y = source.added("y", y)
+    if sample_weight is not None and not isinstance(sample_weight, str):
+        source, sample_weight = source.added("sample_weight", sample_weight)
+    labels = LabelColumns(y, sample_weight)
     features = tuple(n for n in source.names if n not in (labels.target, labels.weight))
     categorical, shapes = estimator._wanted_columns(len(features))
     wanted = Wanted(
@@ -60,15 +67,6 @@ def learn_blocks(
         "feature_names_in_": np.array(features, dtype=object),
         "fingerprint_": learned.fingerprint,
     }
-
-
-def _name(argument: str, given: Any) -> str | None:
-    if given is not None and not isinstance(given, str):
-        raise TypeError(
-            f"{argument} must name a column of the table, since that is read block by "
-            f"block; got a {type(given).__name__}."
-        )
-    return given
 
 
 def over_blocks(method: Method) -> Method:
@@ -95,4 +93,4 @@ def column_of(X: Any, given: Any) -> Any:
     source = source_of(X)
     if source is None or not isinstance(given, str):
         return given
-    return source.column(given)
+    return np.asarray(source.column(given))

@@ -162,6 +162,8 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
         What the search has tried, best first: "candidate", "score" (mean held-out log
         probability of the label), its "standard_error", "seconds", and "share" in the
         committee. Absent without a search.
+    n_searched_ : int
+        Rows that the search has seen, a sample of large tables; only after a search.
     members_ : list of HybridMixtureClassifier
         The fitted members, by descending share, with explicit options. Only for a
         committee.
@@ -253,12 +255,15 @@ class HybridMixtureClassifier(MixtureClassifier, MixtureEstimator):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n, d)
-            Training table; NaN, None and pandas.NA are missing values.
-        y : array-like of shape (n,)
-            Labels of any kind; see ``unlabelled`` for rows without one.
-        sample_weight : array-like of shape (n,), default=None
-            A row of weight two counts like two rows.
+        X : array-like, data frame or scanned table of shape (n, d)
+            Training table; NaN, None and pandas.NA are missing values. A table that does
+            not fit into memory is read by `scan`.
+        y : array-like of shape (n,), or str
+            Labels of any kind; see ``unlabelled`` for rows without one. Of a scanned
+            table, the name of their column.
+        sample_weight : array-like of shape (n,), or str, default=None
+            A row of weight two counts like two rows. Of a scanned table, the name of the
+            column.
         groups : array-like of shape (n,), default=None
             Groups of rows that folds keep together, those of ``cv`` if it is a splitter.
         X_val, y_val, sample_weight_val : array-like, default=None

@@ -110,6 +110,8 @@ class MixtureDensity(DensityMixin, DensityEstimator):
         "share", which is 1 for the chosen one. Chosen is the simplest candidate that is
         at most one standard error of their difference behind the best. Empty without a
         search.
+    n_searched_ : int
+        Rows that the search has seen, a sample of large tables; only after a search.
     mixing_ : ndarray of shape (n_components_,)
         Proportions of the components.
     means_ : ndarray of shape (n_components_, n_real)
@@ -166,12 +168,14 @@ class MixtureDensity(DensityMixin, DensityEstimator):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n, d)
-            Training table; NaN, None and pandas.NA are missing values.
+        X : array-like, data frame or scanned table of shape (n, d)
+            Training table; NaN, None and pandas.NA are missing values. A table that does
+            not fit into memory is read by `scan`.
         y : ignored
             For pipelines.
-        sample_weight : array-like of shape (n,), default=None
-            A row of weight two counts like two rows.
+        sample_weight : array-like of shape (n,), or str, default=None
+            A row of weight two counts like two rows. Of a scanned table, the name of the
+            column.
 
         Returns
         -------

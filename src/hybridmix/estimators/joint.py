@@ -112,8 +112,10 @@ class MixtureClassifier(ClassifierMixin, FittedMixture):
         sample_weight : array-like of shape (n,), or str, default=None
             Weights of the rows.
         """
-        weights = column_of(X, sample_weight)
-        return float(super().score(X, column_of(X, y), weights))
+        from sklearn.metrics import accuracy_score
+
+        predicted, weights = np.asarray(self.predict(X)), column_of(X, sample_weight)
+        return float(accuracy_score(column_of(X, y), predicted, sample_weight=weights))
 
     @over_blocks
     def predict_component(self, X: Any) -> IntArray:

@@ -135,7 +135,7 @@ class MixtureNetworkClassifier(FittedNetwork, MixtureEstimator):
         Of the output layer.
     embedding_temperature_ : float
         Temperature of the posteriors. This and the two above only without a search.
-    leaderboard_, members_, committee_
+    leaderboard_, n_searched_, members_, committee_
         What a search has tried and chosen, as in `HybridMixtureClassifier`; members are
         networks.
     class_prior_ : ndarray of shape (n_classes,)

@@ -81,9 +81,9 @@ class MixtureOutlierDetector(OutlierMixin, DensityEstimator):
         threshold was chosen by labelled anomalies.
     roc_curve_ : dict of ndarray
         ``fpr``, ``tpr`` and ``thresholds`` of the same scores.
-    n_components_, covariance_type_, covariance_prior_, leaderboard_, mixing_, means_, \
-    covariances_, loading_, noise_variances_, category_probabilities_, categories_, \
-    spike_probabilities_, bic_, converged_, interrupted_, n_iter_, trace_, \
+    n_components_, covariance_type_, covariance_prior_, leaderboard_, n_searched_, \
+    mixing_, means_, covariances_, loading_, noise_variances_, \
+    category_probabilities_, categories_, spike_probabilities_, bic_, converged_, interrupted_, n_iter_, trace_, \
     n_features_in_, feature_names_in_
         As in `MixtureDensity`.
 
@@ -110,13 +110,15 @@ class MixtureOutlierDetector(OutlierMixin, DensityEstimator):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n, d)
-            Training table.
+        X : array-like, data frame or scanned table of shape (n, d)
+            Training table. One that does not fit into memory is read by `scan`, if no
+            threshold is chosen by ``y``.
         y : array-like of shape (n,), default=None
             -1 for known anomalies, 1 for other rows. Used only if ``threshold`` is to be
             chosen by it; the density is then fitted to the other rows.
-        sample_weight : array-like of shape (n,), default=None
-            A row of weight two counts like two rows.
+        sample_weight : array-like of shape (n,), or str, default=None
+            A row of weight two counts like two rows. Of a scanned table, the name of the
+            column.
 
         Returns
         -------
@@ -187,7 +189,7 @@ class MixtureOutlierDetector(OutlierMixin, DensityEstimator):
     def _contamination_offset(self, X: Any, sample_weight: Any) -> float:
         if self.contamination == "auto":
             return self._rare_offset()
-        scores = self.score_samples(X)
+        scores = np.asarray(self.score_samples(X))
         weights = read_weights(column_of(X, sample_weight), len(scores))
         return level_of(scores, weights, float(self.contamination))
 

@@ -133,7 +133,8 @@ def fit_committee(
         records, interrupted = _refitted(search, dataset, members, interrupted)
         fitted = replace(records[members[0].entry], messages=_messages(interrupted))
     trials = _trials(voters, search, members, shares, fitted.trials)
-    return replace(fitted, trials=trials)
+    n_searched = sum(part.n_rows for part in parts[0])
+    return replace(fitted, trials=trials, n_searched=n_searched)
 
 
 def _planned(

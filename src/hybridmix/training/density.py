@@ -124,9 +124,11 @@ def fit_density(
     if chosen.trials and not chosen.interrupted and dataset.n_rows > _LARGE:
         first = _sample_fit(options, dataset, schema, init, generator, pool)
         if first.interrupted:
-            return replace(first, trials=tuple(chosen.trials))
+            return replace(
+                first, trials=tuple(chosen.trials), n_searched=chosen.n_searched
+            )
         start = first.model
-    return _fit_fixed(
+    fitted = _fit_fixed(
         options,
         dataset,
         schema,
@@ -136,6 +138,7 @@ def fit_density(
         chosen.trials,
         chosen.interrupted,
     )
+    return replace(fitted, n_searched=chosen.n_searched)
 
 
 def _sample_fit(

@@ -48,6 +48,8 @@ class Fitted:
         Of the committee.
     options : mapping of str to object
         What a search has chosen for a member.
+    n_searched : int
+        Rows that a search has seen; 0 without one.
     """
 
     schema: Schema
@@ -63,6 +65,7 @@ class Fitted:
     committee: Committee | None = None
     members: tuple[Fitted, ...] = ()
     options: Mapping[str, object] = field(default_factory=dict)
+    n_searched: int = 0
 
     @property
     def interrupted(self) -> bool:

@@ -99,12 +99,15 @@ class Chosen:
         Whether the user ended the search.
     n_starts : int
         How many starts the final fit should have at least.
+    n_searched : int
+        Rows that the search has seen.
     """
 
     candidate: Candidate
     trials: list[Trial] = field(default_factory=list)
     interrupted: bool = False
     n_starts: int = 1
+    n_searched: int = 0
 
 
 def choose(
@@ -164,7 +167,11 @@ def choose(
     kind = chosen.candidate.structure.covariance_type
     whole = replace(size, n_rows=dataset.n_rows)
     is_cheap = whole.is_cheap(kind, chosen.candidate.n_components)
-    return replace(chosen, n_starts=_N_STARTS if is_cheap and not interrupted else 1)
+    return replace(
+        chosen,
+        n_starts=_N_STARTS if is_cheap and not interrupted else 1,
+        n_searched=sample.n_rows,
+    )
 
 
 def _too_costly(choice: Choice, fixed: Candidate) -> Candidate:
