@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -230,7 +230,7 @@ class BlockedDataset:
     def first_block(self) -> Dataset:
         """Return the rows of the first block that has any."""
         numbers = self._filled()[:1]
-        [block] = self.blocks.map(numbers, _viewed, *self._views(numbers))
+        [block] = self._map(numbers, _itself)
         return block
 
     def take(self, index: IntArray) -> Dataset:
@@ -238,7 +238,7 @@ class BlockedDataset:
         block, position = self._located(index)
         numbers = np.unique(block).tolist() or self._filled()[:1]
         wanted = [position[block == number] for number in numbers]
-        parts = self.blocks.map(numbers, _taken, *self._views(numbers), wanted)
+        parts = self._map(numbers, Dataset.take, wanted)
         # Parts come block by block, and rows are numbered label by label.
         order = np.concatenate([np.flatnonzero(block == number) for number in numbers])
         return joined(list(parts)).take(np.argsort(order))
@@ -252,9 +252,16 @@ class BlockedDataset:
         first = (np.cumsum(counts, axis=0) - counts)[label, block]
         return block, first + index - (ends - counts)[label, block]
 
-    def _views(self, numbers: Sequence[int]) -> tuple[list[_View], list[IntArray]]:
-        """Return which rows of some blocks count: arguments of a map over them."""
-        return [self.view] * len(numbers), [self.left_out[number] for number in numbers]
+    def _map(
+        self,
+        numbers: Sequence[int],
+        function: Callable[..., T],
+        *arguments: Sequence[object],
+    ) -> Iterator[T]:
+        """Yield what a function returns for the rows of some blocks that count."""
+        left_out = [self.left_out[number] for number in numbers]
+        viewed = _Viewed(self.view, function)
+        return self.blocks.map(numbers, viewed, left_out, *arguments)
 
     def drawn(self, label: int, n_rows: int, generator: np.random.Generator) -> Dataset:
         """Draw rows of a class, or of all if it has none; all if there are no more."""
@@ -312,7 +319,7 @@ class BlockedDataset:
         numbers = self._filled()
         sizes = list(self.sizes)
         n_classes = [len(sizes[0].counts) - 1] * len(numbers)
-        measured = self.blocks.map(numbers, _measured, *rest._views(numbers), n_classes)
+        measured = rest._map(numbers, BlockSize.of, n_classes)
         for number, size in zip(numbers, measured, strict=True):
             sizes[number] = size
         return replace(rest, sizes=tuple(sizes))
@@ -321,9 +328,7 @@ class BlockedDataset:
         """Count distinct rows, up to a number that is enough."""
         seen: list[Dataset] = []
         for number in self._filled():
-            [part] = self.blocks.map(
-                [number], _distinct, *self._views([number]), [enough]
-            )
+            [part] = self._map([number], _first_distinct, [enough])
             seen = [_first_distinct(joined([*seen, part]), enough)]
             if seen[0].n_rows == enough:
                 break
@@ -332,8 +337,8 @@ class BlockedDataset:
     def summed(self, function: Callable[[Dataset], Sum]) -> Sum:
         """Return the sum of a function over the blocks that have any of the rows."""
         numbers = self._filled()
-        functions = [function] * len(numbers)
-        return self.blocks.summed(numbers, _applied, *self._views(numbers), functions)
+        left_out = [self.left_out[number] for number in numbers]
+        return self.blocks.summed(numbers, _Viewed(self.view, function), left_out)
 
     def _filled(self) -> list[int]:
         """Return the blocks that have any of the rows."""
@@ -343,32 +348,20 @@ class BlockedDataset:
 TrainingRows: TypeAlias = Dataset | BlockedDataset
 
 
-# What blocks are asked for is made of functions of a module, which can be sent elsewhere.
+@dataclass(frozen=True)
+class _Viewed(Generic[T]):
+    """Applies a function to the rows of a block that count; can be sent elsewhere."""
+
+    view: _View
+    function: Callable[..., T]
+
+    def __call__(self, block: Dataset, left_out: IntArray, *arguments: object) -> T:
+        return self.function(self.view.of(block, left_out), *arguments)
 
 
-def _viewed(block: Dataset, view: _View, left_out: IntArray) -> Dataset:
-    return view.of(block, left_out)
-
-
-def _applied(
-    block: Dataset, view: _View, left_out: IntArray, function: Callable[[Dataset], T]
-) -> T:
-    return function(view.of(block, left_out))
-
-
-def _taken(block: Dataset, view: _View, left_out: IntArray, index: IntArray) -> Dataset:
-    return view.of(block, left_out).take(index)
+def _itself(rows: Dataset) -> Dataset:
+    return rows
 
 
 def _first_distinct(rows: Dataset, enough: int) -> Dataset:
     return rows.take(rows.rows.distinct(enough))
-
-
-def _distinct(block: Dataset, view: _View, left_out: IntArray, enough: int) -> Dataset:
-    return _first_distinct(view.of(block, left_out), enough)
-
-
-def _measured(
-    block: Dataset, view: _View, left_out: IntArray, n_classes: int
-) -> BlockSize:
-    return BlockSize.of(view.of(block, left_out), n_classes)

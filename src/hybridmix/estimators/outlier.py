@@ -83,8 +83,8 @@ class MixtureOutlierDetector(OutlierMixin, DensityEstimator):
         ``fpr``, ``tpr`` and ``thresholds`` of the same scores.
     n_components_, covariance_type_, covariance_prior_, leaderboard_, n_searched_, \
     mixing_, means_, covariances_, loading_, noise_variances_, \
-    category_probabilities_, categories_, spike_probabilities_, bic_, converged_, interrupted_, n_iter_, trace_, \
-    n_features_in_, feature_names_in_
+    category_probabilities_, categories_, spike_probabilities_, bic_, converged_, \
+    interrupted_, n_iter_, trace_, n_features_in_, feature_names_in_
         As in `MixtureDensity`.
 
     Examples
