@@ -33,6 +33,9 @@ SCRIPTS = [
     "med_selection",
     "med_tasks",
     "latent_med",
+    "sequences_accuracy",
+    "sequences_filling",
+    "sequences_speed",
     "roth",
     "roth_time",
     "roth_curves",
@@ -54,6 +57,9 @@ RIVALS = {
     "stepmix": "stepmix",
     "pyod": "pyod",
     "torch": "torch",
+    "hmmlearn": "hmmlearn",
+    "aeon": "aeon",
+    "dynamax": "dynamax",
 }
 DATA_FILES = [
     "boston.npz",

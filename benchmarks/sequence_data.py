@@ -46,6 +46,11 @@ class Sequences:
         """Return the sequences with a function applied to the frames of each."""
         return replace(self, X=[change(frames) for frames in self.X])
 
+    @property
+    def has_unlabelled(self) -> bool:
+        """Whether some sequences have no label."""
+        return bool(np.any(self.y == UNLABELLED))
+
     def labelled(self) -> Sequences:
         """Return the sequences that have a label."""
         return self.take(np.flatnonzero(self.y != UNLABELLED))

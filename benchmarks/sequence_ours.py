@@ -13,6 +13,7 @@ import hybridmix
 
 # Settings that are fixed; the others are chosen by the estimator in training.
 DIAGONAL = {"n_states": 5, "covariance_type": "diag", "topology": "left-right"}
+LABELS_ALONE = "hybridmix, labels alone"
 OPTIONS: dict[str, dict[str, Any]] = {
     "hybridmix": {},
     "hybridmix, diag": DIAGONAL,
@@ -50,4 +51,4 @@ def methods() -> dict[str, Method]:
         for name, options in OPTIONS.items()
     }
     alone = partial(hybridmix_contestant, labels_alone=True)
-    return {**found, "hybridmix, labels alone": alone}
+    return {**found, LABELS_ALONE: alone}

@@ -51,6 +51,7 @@ from sequence_data import (
     with_deltas,
     with_holes,
 )
+from sequence_ours import LABELS_ALONE
 from sequence_ours import methods as our_methods
 from sequence_rivals import Answer, Method, rivals
 from sklearn.metrics import log_loss
@@ -207,7 +208,12 @@ def run(options: Options, settings: Sequence[str], wanted: Sequence[str]) -> Non
             splits = SETTINGS[setting](options.data)
             for number, split in enumerate(islice(splits, 1 if options.quick else None)):
                 found = partial(measure, setting, number, split)
-                rows = merged(rows, [found(name, m) for name, m in chosen.items()])
+                suited = {
+                    name: method
+                    for name, method in chosen.items()
+                    if name != LABELS_ALONE or split.train.has_unlabelled
+                }
+                rows = merged(rows, [found(name, m) for name, m in suited.items()])
         except MissingDataError as error:
             print(f"LEFT OUT: {setting}: {error}", flush=True)
             continue

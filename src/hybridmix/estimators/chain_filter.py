@@ -130,10 +130,8 @@ class ClassFilter(SequenceFilter):
     r"""A sequence of unknown class whose frames arrive one by one; made by ``filter()``.
 
     Like `SequenceFilter`, with the probabilities of the classes after each frame. They
-    are those of a sequence of this length: with ``length_power=1`` the evidence of the
-    first frames is divided by little, and since training has made up for the division by
-    the length of whole sequences, early probabilities are too extreme. Trust them from
-    about the usual length on, or train with ``length_power=0``.
+    are those of a whole sequence of this length. The calibration has seen whole sequences
+    only: after the first few frames, probabilities tend to be too sure.
 
     Parameters
     ----------

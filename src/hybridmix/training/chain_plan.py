@@ -19,8 +19,9 @@ TRADEOFFS = (10.0, 100.0)
 # A state should have this many frames of its class for every column it has covariances
 # with, and for its means alone.
 _FRAMES_PER_COVARIANCE, _FRAMES_PER_MEAN = 4, 5
-# With more real columns than this, full covariances are left out.
-_WIDE = 60
+# With more real columns than this, full covariances are left out, and regressions on the
+# frame before with more than that.
+_WIDE, _WIDE_PAIRS = 60, 20
 
 
 class Form(NamedTuple):
@@ -197,7 +198,7 @@ def _kinds(
     """Return whether frames depend on the frame before: what is given, or both."""
     if not automatic.autoregressive:
         return (options.shape.autoregressive,)
-    return (False, True) if 0 < n_columns <= _WIDE // 2 else (False,)
+    return (False, True) if 0 < n_columns <= _WIDE_PAIRS else (False,)
 
 
 def _shapes(most: int, most_ergodic: int, budget: Budget) -> Iterator[tuple[str, int]]:
