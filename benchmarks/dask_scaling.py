@@ -19,7 +19,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import DEFAULT_RESULTS, Options, Row, print_table, say, write_table
+from common import (
+    DEFAULT_RESULTS,
+    Options,
+    Row,
+    add_options,
+    print_table,
+    say,
+    version,
+    write_table,
+)
 from out_of_core import N_COMPONENTS, N_FILES, blobs, write_folder
 
 ITERATIONS, STEPS = 6, 4
@@ -117,14 +126,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--columns", type=int, default=20)
-    parser.add_argument("--results", type=Path, default=None)
-    parser.add_argument("--quick", action="store_true", help="few rows; nothing is kept")
+    add_options(parser)
     given = parser.parse_args()
+    if version("distributed") == "not installed":
+        say("dask is not installed: pip install 'hybridmix[dask]'")
+        return
     warnings.simplefilter("ignore")
     results = given.results or (None if given.quick else DEFAULT_RESULTS)
     rows = run(20_000 if given.quick else given.rows, given.columns)
     print_table(rows)
-    write_table("dask_scaling", rows, Options(Path(), results, given.quick), ["dask"])
+    write_table("dask_scaling", rows, Options(given.data, results, given.quick), ["dask"])
 
 
 if __name__ == "__main__":

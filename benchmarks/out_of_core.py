@@ -24,6 +24,7 @@ from common import (
     THREAD_VARIABLES,
     Options,
     Row,
+    add_options,
     print_table,
     say,
     write_table,
@@ -174,8 +175,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--columns", type=int, default=10)
-    parser.add_argument("--results", type=Path, default=None)
-    parser.add_argument("--quick", action="store_true", help="few rows; nothing is kept")
+    add_options(parser)
     parser.add_argument("--case", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.case:
@@ -184,7 +184,7 @@ def main() -> None:
     results = given.results or (None if given.quick else DEFAULT_RESULTS)
     rows = run(20_000 if given.quick else given.rows, given.columns)
     print_table(rows)
-    write_table("out_of_core", rows, Options(Path(), results, given.quick))
+    write_table("out_of_core", rows, Options(given.data, results, given.quick))
 
 
 if __name__ == "__main__":

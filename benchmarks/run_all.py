@@ -20,6 +20,8 @@ SCRIPTS = [
     "em_acceleration",
     "subspace_cost",
     "scaling",
+    "out_of_core",
+    "dask_scaling",
     "one_model",
     "imputation",
     "outliers",

@@ -407,6 +407,8 @@ def test_errors_name_the_way_out(tmp_path):
         automatic.fit(scanned(), "species")
     with pytest.raises(ValueError, match="weights that are negative"):
         MixtureDensity(1).fit(scanned().select(FEATURES), sample_weight="x0")
+    with pytest.raises(ValueError, match="needs a table in memory, to hold rows out"):
+        MixtureOutlierDetector(threshold="f1").fit(scanned(), Y)
     fitted = MixtureDensity(1, covariance_type="full").fit(X)
     with pytest.raises(TypeError, match=r"table\.write"):
         fitted.impute(scanned())

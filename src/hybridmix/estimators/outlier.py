@@ -19,7 +19,7 @@ from hybridmix._require import require
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data.weights import read_weights
 from hybridmix.estimators.automatic import DensityEstimator
-from hybridmix.estimators.blocks import column_of
+from hybridmix.estimators.blocks import column_of, source_of
 from hybridmix.estimators.options import end_if_interrupted, warn_of
 from hybridmix.models.typicality import LOG_RARE
 from hybridmix.training.record import INTERRUPTED
@@ -133,6 +133,11 @@ class MixtureOutlierDetector(OutlierMixin, DensityEstimator):
             self._publish(attributes)
             warn_of(fitted.messages)
             return self
+        if source_of(X) is not None:
+            raise ValueError(
+                f"threshold={self.threshold!r} needs a table in memory, to hold rows out. "
+                "Use threshold='contamination', or fit to a part of the rows."
+            )
         [X] = indexable(X)
         is_anomaly = self._check_anomalies(y)
         check_consistent_length(X, is_anomaly)
