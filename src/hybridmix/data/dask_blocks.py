@@ -103,7 +103,9 @@ class DaskTable(BlockSource):
 
         pairs = dask.persist(*self._mapped(columns, function))
         notes = dask.compute(*(pair[1] for pair in pairs))
-        return DaskBlocks([pair[0] for pair in pairs]), list(notes)
+        # Taking the pairs apart would be a task of every block in every iteration.
+        blocks = dask.persist(*(pair[0] for pair in pairs))
+        return DaskBlocks(list(blocks)), list(notes)
 
     def joined(
         self, columns: Sequence[str], function: Callable[[object], np.ndarray]

@@ -135,8 +135,8 @@ class MixtureOutlierDetector(OutlierMixin, DensityEstimator):
             return self
         if source_of(X) is not None:
             raise ValueError(
-                f"threshold={self.threshold!r} needs a table in memory, to hold rows out. "
-                "Use threshold='contamination', or fit to a part of the rows."
+                f"threshold={self.threshold!r} needs a table in memory, to hold rows "
+                "out. Use threshold='contamination', or fit to a part of the rows."
             )
         [X] = indexable(X)
         is_anomaly = self._check_anomalies(y)
