@@ -46,7 +46,11 @@ class _ArrowReader(Reader):
         waiting, n_waiting = [], 0
         # Reading ahead as far as pyarrow does by itself takes more memory than the rows.
         batches = self._dataset.to_batches(
-            columns=columns, batch_size=n_rows, batch_readahead=1, fragment_readahead=1
+            columns=columns,
+            batch_size=n_rows,
+            batch_readahead=1,
+            fragment_readahead=1,
+            fragment_scan_options=self._options(),
         )
         for batch in batches:
             waiting.append(batch)
@@ -58,6 +62,16 @@ class _ArrowReader(Reader):
                 n_waiting -= n_rows
         if n_waiting:
             yield arrow.Table.from_batches(waiting)
+
+    def _options(self) -> pyarrow.dataset.FragmentScanOptions | None:
+        """Return options that keep Parquet files from being read whole."""
+        arrow = imported("pyarrow.dataset", "arrow")
+        file_format = getattr(self._dataset, "format", None)
+        if not isinstance(file_format, arrow.ParquetFileFormat):
+            return None
+        return arrow.ParquetFragmentScanOptions(
+            use_buffered_stream=True, pre_buffer=False
+        )
 
 
 class _PolarsReader(Reader):

@@ -311,8 +311,9 @@ class _Summariser:
         columns = read_columns(frame.select(list(self.wanted.features)).to_native())
         real, categorical = column_roles(columns, self.wanted.categorical)
         summary = TableSummary.of(columns, real, categorical, relative, self.shapes)
-        few = read_columns(frame.select(list(self.wanted.features)).head(1).to_native())
-        return summary, few
+        # Rows that are picked are copied; a slice would keep the whole block in memory.
+        few = frame.select(list(self.wanted.features))[[0]]
+        return summary, read_columns(few.to_native())
 
 
 @dataclass(frozen=True)
