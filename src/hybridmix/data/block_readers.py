@@ -44,13 +44,14 @@ class _ArrowReader(Reader):
     def blocks(self, columns: list[str], n_rows: int) -> Iterator[object]:
         arrow = imported("pyarrow", "arrow")
         waiting, n_waiting = [], 0
-        # Reading ahead as far as pyarrow does by itself takes more memory than the rows.
+        # Threads of pyarrow read ahead, which takes more memory than the rows do.
         batches = self._dataset.to_batches(
             columns=columns,
             batch_size=n_rows,
             batch_readahead=1,
             fragment_readahead=1,
             fragment_scan_options=self._options(),
+            use_threads=False,
         )
         for batch in batches:
             waiting.append(batch)
