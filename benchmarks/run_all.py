@@ -22,6 +22,8 @@ SCRIPTS = [
     "streams",
     "subspace_cost",
     "scaling",
+    "out_of_core",
+    "dask_scaling",
     "one_model",
     "imputation",
     "outliers",

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from hybridmix._versions import show_versions
+    from hybridmix.data.scanning import scan
     from hybridmix.data.sequences import Sequences
     from hybridmix.estimators import (
         HMMDensity,
@@ -59,6 +60,7 @@ __all__ = [
     "load",
     "report",
     "save",
+    "scan",
     "show_versions",
 ]
 
@@ -67,6 +69,7 @@ _HOMES = {
     "load": "io",
     "report": "reporting",
     "save": "io",
+    "scan": "data.scanning",
     "show_versions": "_versions",
 }
 

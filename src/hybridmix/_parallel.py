@@ -115,6 +115,10 @@ class Workers:
         self.n_threads = n_threads
         self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
 
+    def __reduce__(self) -> tuple[type[Workers], tuple[int]]:
+        # Threads stay here: what is sent elsewhere runs in the thread that calls it.
+        return Workers, (1,)
+
     def map(
         self, function: Callable[[Item], Result], tasks: Sequence[Item]
     ) -> Iterator[Result]:

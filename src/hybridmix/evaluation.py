@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Protocol, Self, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from hybridmix._chunks import chunk_rows
 from hybridmix._parallel import Workers
-from hybridmix._typing import FloatArray, IntArray
+from hybridmix._typing import FloatArray, IntArray, Sum
 from hybridmix.data.rows import RowSource
 from hybridmix.models.base import Evaluation, Model, P, S
 
@@ -24,17 +24,6 @@ _N_TASKS = 16
 _SMALL = 40_000_000
 # Rearranged rows are kept between evaluations as long as they fit here.
 _KEPT_BYTES = 64 << 20
-
-
-class Addable(Protocol):
-    """Something that sums up in place."""
-
-    def add(self, other: Self) -> None:
-        """Add another one."""
-        ...
-
-
-Sum = TypeVar("Sum", bound=Addable)
 
 
 class ChunkedRows:

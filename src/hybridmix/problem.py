@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic
 
 import numpy as np
 
 from hybridmix._parallel import Workers
 from hybridmix._typing import BoolArray, FloatArray, IntArray
+from hybridmix.data.blocks import BlockedDataset
 from hybridmix.data.rows import UNLABELLED, LabelledUnits, Rows
 from hybridmix.evaluation import ChunkedRows
 from hybridmix.models.base import Model, S
@@ -67,7 +69,7 @@ class _View(Generic[S]):
 
 
 class Problem:
-    """The sum of an objective over the rows of a data set.
+    """The sum of an objective over the rows of a data set, which are in memory.
 
     Parameters
     ----------
@@ -98,10 +100,7 @@ class Problem:
         workers: Workers,
         learn_class_prior: bool = True,
     ) -> None:
-        self.objective = objective
-        self.learn_class_prior = learn_class_prior
-        self.total_weight = dataset.total_weight
-        self.class_weights = dataset.class_weights(model.n_classes)
+        self._describe(dataset, objective, model, learn_class_prior)
         self._dataset = dataset
         # Chunks of a single label let rows of a class skip its rivals. On small tables,
         # fewer and larger chunks save more than that.
@@ -124,6 +123,19 @@ class Problem:
         self._rows = ChunkedRows(dataset.rows, size, workers, borders, keep=True)
         self._label_of = [int(dataset.labels[chunk.start]) for chunk in self._rows.chunks]
 
+    def _describe(
+        self,
+        dataset: LabelledUnits | BlockedDataset,
+        objective: Objective,
+        model: Model,
+        learn_class_prior: bool,
+    ) -> None:
+        self.objective = objective
+        self.learn_class_prior = learn_class_prior
+        self.total_weight = dataset.total_weight
+        self.class_weights = dataset.class_weights(model.n_classes)
+        self._has_unlabelled = dataset.unlabelled().n_rows > 0
+
     @property
     def labelled_weight(self) -> float:
         """Sum of the sample weights of the labelled rows."""
@@ -135,7 +147,7 @@ class Problem:
             (model.n_classes == 1 or model.classes_are_apart)
             and not self.learn_class_prior
             and not self.objective.needs_rivals
-            and self._dataset.unlabelled().n_rows == 0
+            and not self._has_unlabelled
         )
 
     def assess(
@@ -241,12 +253,81 @@ class Problem:
         self, label: int, n_rows: int, generator: np.random.Generator
     ) -> tuple[Rows, FloatArray]:
         """Draw rows of a class, or of all if it has none, with their weights."""
-        index: IntArray = np.flatnonzero(self._dataset.labels == label)
-        if len(index) == 0:
-            index = np.arange(self._dataset.n_rows)
-        if len(index) > n_rows:
-            index = np.sort(generator.choice(index, n_rows, replace=False))
-        return self._dataset.rows[index], self._dataset.filled_weights[index]
+        part = self._dataset.drawn(label, n_rows, generator)
+        return part.rows, part.filled_weights
+
+
+class BlockedProblem(Problem):
+    """The sum of an objective over rows in blocks: the sum of the problems of the blocks.
+
+    The parameters are those of `Problem`, except that the rows are a `BlockedDataset`.
+    """
+
+    def __init__(
+        self,
+        dataset: BlockedDataset,
+        objective: Objective,
+        model: Model,
+        workers: Workers,
+        learn_class_prior: bool = True,
+    ) -> None:
+        self._describe(dataset, objective, model, learn_class_prior)
+        self._blocks = dataset
+        self._workers = workers
+
+    def assess(
+        self, model: Model[object, S], classes: BoolArray | None = None
+    ) -> Assessment[S]:
+        """Sum the objective and statistics over the blocks; see `Problem.assess`."""
+        own = partial(
+            _block_assessment,
+            model=model,
+            classes=classes,
+            objective=self.objective,
+            workers=self._workers,
+            learn_class_prior=self.learn_class_prior,
+        )
+        return self._blocks.summed(own)
+
+    def estimated_seconds(self, model: Model) -> float:
+        """Return about how long an assessment takes, judging by one block of rows."""
+        before = time.perf_counter()
+        part = self._blocks.first_block()
+        Problem(part, self.objective, model, self._workers).assess(model)
+        passed = time.perf_counter() - before
+        return passed * self._blocks.n_rows / part.n_rows
+
+    def sample(
+        self, label: int, n_rows: int, generator: np.random.Generator
+    ) -> tuple[Rows, FloatArray]:
+        """Draw rows of a class, or of all if it has none, with their weights."""
+        part = self._blocks.drawn(label, n_rows, generator)
+        return part.rows, part.filled_weights
+
+
+def _block_assessment(
+    block: LabelledUnits,
+    model: Model[object, S],
+    classes: BoolArray | None,
+    objective: Objective,
+    workers: Workers,
+    learn_class_prior: bool,
+) -> Assessment[S]:
+    problem = Problem(block, objective, model, workers, learn_class_prior)
+    return problem.assess(model, classes)
+
+
+def problem_of(
+    dataset: LabelledUnits | BlockedDataset,
+    objective: Objective,
+    model: Model,
+    workers: Workers,
+    learn_class_prior: bool = True,
+) -> Problem:
+    """Return the problem of rows in memory or in blocks; see `Problem`."""
+    if isinstance(dataset, BlockedDataset):
+        return BlockedProblem(dataset, objective, model, workers, learn_class_prior)
+    return Problem(dataset, objective, model, workers, learn_class_prior)
 
 
 def _add_by_class(total: FloatArray, labels: IntArray, values: FloatArray) -> None:

@@ -32,6 +32,18 @@ def named_columns(
     return set(positions_of(chosen.tolist(), columns.names, columns.n_columns))
 
 
+def column_roles(
+    columns: Columns, categorical_features: Sequence[int | str | bool] | None
+) -> tuple[list[int], list[int]]:
+    """Return the positions of the real and of the categorical columns of a table."""
+    named = named_columns(categorical_features, columns)
+    is_categorical = [
+        j in named or columns.is_categorical(j) for j in range(columns.n_columns)
+    ]
+    real = [j for j, flag in enumerate(is_categorical) if not flag]
+    return real, [j for j, flag in enumerate(is_categorical) if flag]
+
+
 def positions_of(
     columns: Sequence[int | str], names: tuple[str, ...] | None, n_columns: int
 ) -> list[int]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
 from hybridmix._chunks import row_chunks
-from hybridmix._typing import BoolArray, FloatArray, IntArray
+from hybridmix._typing import BoolArray, FloatArray, IntArray, Sum
 
 UNLABELLED = -1
 MISSING_CODE = -1
@@ -49,9 +49,18 @@ class Rows:
             observed = None
         return Rows(self.real[:, index], observed, self.codes[:, index])
 
+    @property
+    def mask(self) -> BoolArray:
+        """Which real cells are observed, (d, n), also when all are."""
+        return np.ones(self.real.shape, bool) if self.observed is None else self.observed
+
     def n_distinct(self, enough: int) -> int:
         """Count distinct rows, up to a number that is enough."""
-        seen = 0
+        return len(self.distinct(enough))
+
+    def distinct(self, enough: int) -> IntArray:
+        """Return the numbers of distinct rows, up to as many as are enough."""
+        seen = np.empty(0, np.intp)
         # Mostly the first rows are enough; only tables of repetitions are searched whole.
         for size in (20 * enough, self.n_rows):
             parts: list[np.ndarray] = [self.real[:, :size], self.codes[:, :size]]
@@ -60,9 +69,9 @@ class Rows:
             # Rows are compared as bytes, which is fast for any number of columns; adding
             # zero gives both zeros the same bytes.
             cells = np.ascontiguousarray(np.vstack(parts).T) + 0.0
-            seen = len(np.unique(cells.view(f"V{cells.strides[0]}")))
-            if seen >= enough:
-                return enough
+            _, seen = np.unique(cells.view(f"V{cells.strides[0]}"), return_index=True)
+            if len(seen) >= enough:
+                return seen[:enough]
         return seen
 
 
@@ -130,17 +139,29 @@ class LabelledUnits(Generic[R]):
 
     def labelled(self) -> Self:
         """Return the units that have a label, without copying them."""
-        return self._part(int(np.searchsorted(self.labels, 0)), self.n_rows)
+        return self.part(int(np.searchsorted(self.labels, 0)), self.n_rows)
 
     def unlabelled(self) -> Self:
         """Return the units that have no label, without copying them."""
-        return self._part(0, int(np.searchsorted(self.labels, 0)))
+        return self.part(0, int(np.searchsorted(self.labels, 0)))
 
     def of_class(self, label: int) -> Self:
         """Return the units of one class, without copying them; their label becomes 0."""
         start, stop = np.searchsorted(self.labels, [label, label + 1])
-        part = self._part(int(start), int(stop))
+        part = self.part(int(start), int(stop))
         return replace(part, labels=np.zeros(part.n_rows, np.intp))
+
+    def label_counts(self, n_classes: int = 0) -> IntArray:
+        """Return the numbers of units of each class, (C,)."""
+        return np.bincount(self.labelled().labels, minlength=n_classes)
+
+    def drawn(self, label: int, n_rows: int, generator: np.random.Generator) -> Self:
+        """Draw units of a class, or of all if it has none; all if there are no more."""
+        own = self.of_class(label)
+        own = own if own.n_rows else self
+        if own.n_rows <= n_rows:
+            return own
+        return own.take(np.sort(generator.choice(own.n_rows, n_rows, replace=False)))
 
     def class_weights(self, n_classes: int) -> FloatArray:
         """Return the sums of the sample weights of the classes, (C,)."""
@@ -180,7 +201,8 @@ class LabelledUnits(Generic[R]):
             self, rows=self.rows[index], labels=self.labels[index], weights=weights
         )
 
-    def _part(self, start: int, stop: int) -> Self:
+    def part(self, start: int, stop: int) -> Self:
+        """Return the units from one number to another, without copying them."""
         here = slice(start, stop)
         weights = None if self.weights is None else self.weights[here]
         return replace(
@@ -243,6 +265,28 @@ class Dataset(LabelledUnits[Rows]):
         numbers = np.repeat(np.arange(len(labels)), [len(place) for place in places])
         return replace(self.take(np.concatenate(places)), labels=numbers)
 
+    @property
+    def has_holes(self) -> bool:
+        """Whether real cells are missing."""
+        return self.rows.observed is not None
+
+    @property
+    def n_labels(self) -> int:
+        """The largest class number, plus one."""
+        return int(self.labels.max(initial=UNLABELLED)) + 1
+
+    def n_distinct(self, enough: int) -> int:
+        """Count distinct rows, up to a number that is enough."""
+        return self.rows.n_distinct(enough)
+
+    def summed(self, function: Callable[[Dataset], Sum]) -> Sum:
+        """Return the sum of a function over blocks of rows; here, all are one block."""
+        return function(self)
+
+    def in_memory(self, n_rows: int) -> Dataset:
+        """Return all rows, which are in memory however many there are."""
+        return self
+
     def thinned(self, n_rows: int, generator: np.random.Generator) -> Dataset:
         """Return a random part of the rows, with as many labelled rows at most.
 
@@ -263,22 +307,23 @@ class Dataset(LabelledUnits[Rows]):
 
     def followed_by(self, other: Dataset) -> Dataset:
         """Return these rows and others, whose labels are not smaller."""
-        observed = None
-        if self.rows.observed is not None or other.rows.observed is not None:
-            masks = [_mask(part.rows) for part in (self, other)]
-            observed = np.concatenate(masks, axis=1)
-        weights = None
-        if self.weights is not None or other.weights is not None:
-            weights = np.concatenate([self.filled_weights, other.filled_weights])
-        real = np.concatenate([self.rows.real, other.rows.real], axis=1)
-        codes = np.concatenate([self.rows.codes, other.rows.codes], axis=1)
-        labels = np.concatenate([self.labels, other.labels])
-        return Dataset(Rows(real, observed, codes), labels, weights)
+        return joined([self, other])
 
 
-def _mask(rows: Rows) -> BoolArray:
-    """Return which real cells are observed, also when all are."""
-    return np.ones(rows.real.shape, bool) if rows.observed is None else rows.observed
+def joined(parts: Sequence[Dataset]) -> Dataset:
+    """Put rows one after the other, as they are."""
+    masks = None
+    if any(part.has_holes for part in parts):
+        masks = np.concatenate([part.rows.mask for part in parts], axis=1)
+    weights = None
+    if any(part.weights is not None for part in parts):
+        weights = np.concatenate([part.filled_weights for part in parts])
+    rows = Rows(
+        np.concatenate([part.rows.real for part in parts], axis=1),
+        masks,
+        np.concatenate([part.rows.codes for part in parts], axis=1),
+    )
+    return Dataset(rows, np.concatenate([part.labels for part in parts]), weights)
 
 
 def _training_order(labels: IntArray, observed: BoolArray | None) -> IntArray | None:

@@ -17,7 +17,7 @@ from hybridmix.data.categories import category_lookup, report_unseen, sorted_cat
 from hybridmix.data.cells import check_dates, label_of, listed
 from hybridmix.data.columns import Columns, NewColumn, build_table
 from hybridmix.data.frames import CONTAINERS
-from hybridmix.data.naming import named_columns, positions_of
+from hybridmix.data.naming import column_roles, positions_of
 from hybridmix.data.rows import MISSING_CODE, Rows
 from hybridmix.data.shape_options import PLAIN, ShapeOption, learned_shapes
 from hybridmix.data.shapes import ColumnShape
@@ -127,12 +127,7 @@ class Schema:
             Class numbers of the rows, -1 where there is no label: shapes are those within
             classes.
         """
-        named = named_columns(categorical_features, columns)
-        is_categorical = [
-            j in named or columns.is_categorical(j) for j in range(columns.n_columns)
-        ]
-        real = [j for j, flag in enumerate(is_categorical) if not flag]
-        categorical = [j for j, flag in enumerate(is_categorical) if flag]
+        real, categorical = column_roles(columns, categorical_features)
         shapes = learned_shapes(column_shapes, columns, real, weights, groups, scaling)
         relative = None if weights is None else relative_weights(weights)
         summary = TableSummary.of(columns, real, categorical, relative, shapes)

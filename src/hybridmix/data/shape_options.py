@@ -36,7 +36,7 @@ ShapeOption: TypeAlias = "str | Mapping[int | str, Wish]"
 # over the table.
 _MOST_ROWS, _MOST_PER_GROUP = 1000, 100
 # Values that repeat are looked for in more rows: each of them may be rare.
-_MOST_SEARCHED = 50_000
+MOST_SEARCHED = 50_000
 # Tables of more real columns are left as they are, unless columns are named; so are those
 # of this many columns of one unit, such as images, whose distances are to be kept.
 _MOST_COLUMNS, _WIDE = 200, 32
@@ -177,7 +177,7 @@ class Sample:
             rows = rows[groups >= 0]
         if weights is not None:
             rows = rows[weights[rows] > 0.0]
-        rows = rows[:: max(1, -(-len(rows) // _MOST_SEARCHED))]
+        rows = rows[:: max(1, -(-len(rows) // MOST_SEARCHED))]
         n_groups = 1 if groups is None else len(np.unique(groups[rows]))
         most = max(_MOST_ROWS, _MOST_PER_GROUP * n_groups)
         matrix = np.ascontiguousarray(columns.real(positions)[rows].T)

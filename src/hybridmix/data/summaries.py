@@ -207,13 +207,13 @@ class TableSummary:
         return TableSummary(self.real.merged(other.real), categories)
 
 
-def relative_weights(weights: FloatArray) -> FloatArray:
+def relative_weights(weights: FloatArray, largest: float | None = None) -> FloatArray:
     """Return weights relative to the largest one, which then lies between 0.5 and 1.
 
     They are divided by a power of two, which rounds nothing: sums of huge and of tiny
-    weights stay in the range of floats.
+    weights stay in the range of floats. The largest one may be that of other rows.
     """
-    exponent = int(np.frexp(weights.max())[1])
+    exponent = int(np.frexp(weights.max() if largest is None else largest)[1])
     relative = np.maximum(np.ldexp(weights, -exponent), _LEAST_WEIGHT)
     return np.where(weights > 0.0, relative, 0.0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,8 +11,9 @@ import numpy as np
 
 from hybridmix._parallel import workers
 from hybridmix._typing import FloatArray
-from hybridmix.data import Dataset, Schema
+from hybridmix.data import Dataset, Schema, TrainingRows
 from hybridmix.estimators.base import FittedMixture
+from hybridmix.estimators.blocks import learn_blocks, source_of
 from hybridmix.estimators.options import (
     MixtureEstimator,
     TrainingTable,
@@ -99,6 +101,26 @@ class DensityEstimator(MixtureEstimator):
         schema = read.table.schema
         labels = np.zeros(read.table.n_rows, np.intp)
         dataset = Dataset.arrange(read.table, labels, read.weights)
+        fitted, attributes = self._fit_rows(schema, dataset, options)
+        return fitted, dataset, {**read.attributes, **attributes}
+
+    def _fit_any(self, X: Any, sample_weight: Any) -> tuple[Fitted, dict[str, Any]]:
+        """Fit a mixture to all rows, in memory or in blocks; return what to publish."""
+        source = source_of(X)
+        if source is None:
+            fitted, _, attributes = self._fit_density(X, sample_weight)
+            return fitted, attributes
+        self._check_options()
+        options = self._density_options()
+        learned, read = learn_blocks(self, source, None, sample_weight)
+        with closing(learned.dataset) as dataset:
+            fitted, attributes = self._fit_rows(learned.schema, dataset, options)
+        return fitted, {**read, **attributes}
+
+    def _fit_rows(
+        self, schema: Schema, dataset: TrainingRows, options: DensityOptions
+    ) -> tuple[Fitted, dict[str, Any]]:
+        """Fit a mixture to encoded rows."""
         init: Any = self.init
         if isinstance(init, FittedMixture):
             init = self._translated(init, schema, np.empty(0))
@@ -110,15 +132,15 @@ class DensityEstimator(MixtureEstimator):
         generator = np.random.default_rng(self._seed())
         with workers(self.n_jobs) as pool, printing(self.verbose):
             fitted = fit_density(options, dataset, schema, init, generator, pool)
-        attributes = {
-            **read.attributes,
+        searched = {"n_searched_": fitted.n_searched} if fitted.trials else {}
+        return fitted, {
             **model_attributes(fitted),
+            **searched,
             **self._derived_attributes(fitted.model, schema),
             "bic_": dict(fitted.bic[0]),
             "trace_": fitted.history["value"],
             "leaderboard_": leaderboard(fitted.trials),
         }
-        return fitted, dataset, attributes
 
     def _density_options(self) -> DensityOptions:
         numbers = [1]

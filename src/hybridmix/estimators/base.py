@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,6 +20,7 @@ from hybridmix.data import Schema, Table, read_table
 from hybridmix.data.columns import Columns
 from hybridmix.data.fingerprint import Fingerprint
 from hybridmix.data.rows import RowSource
+from hybridmix.estimators.blocks import over_blocks, source_of
 from hybridmix.estimators.imputation import impute_table
 from hybridmix.evaluation import ChunkedRows, log_joint
 from hybridmix.models.mixture import Mixture, MixtureEvaluation
@@ -121,6 +123,7 @@ class FittedMixture(BaseEstimator):
 
     # Public -----------------------------------------------------------------------------
 
+    @over_blocks
     def score_samples(self, X: Any) -> FloatArray:
         """Return the log density of each row, over the columns that it has.
 
@@ -137,6 +140,7 @@ class FittedMixture(BaseEstimator):
         """
         return class_posterior(self._log_joint(self._encode(X)))[0]
 
+    @over_blocks
     def typicality(self, X: Any) -> FloatArray:
         r"""Return how typical each row is, at most 0; the lower, the more of an outlier.
 
@@ -182,6 +186,11 @@ class FittedMixture(BaseEstimator):
         X : ndarray or data frame of shape (n, d)
             A completed copy.
         """
+        source = source_of(X)
+        if source is not None:
+            return source.completed(
+                partial(self.impute, draw=draw, random_state=random_state)
+            )
         seed = self._seed(random_state) if draw else None
         columns = self._read(X)
         with workers(self._n_threads) as pool:

@@ -41,7 +41,10 @@ def search_attributes(
     """Return what to publish about a search; nothing, if there was none."""
     if not fitted.trials:
         return {}
-    found: dict[str, Any] = {"leaderboard_": leaderboard(fitted.trials)}
+    found: dict[str, Any] = {
+        "leaderboard_": leaderboard(fitted.trials),
+        "n_searched_": fitted.n_searched,
+    }
     if fitted.committee is not None:
         found["committee_"] = fitted.committee
         found["members_"] = [_member(estimator, own, rows) for own in fitted.members]

@@ -26,8 +26,8 @@ from hybridmix.estimators.labelled import (
     check_labels_given,
     class_attributes,
     components_by_class,
-    read_labelled,
     read_validation,
+    reading_labelled,
 )
 from hybridmix.estimators.options import warn_of
 from hybridmix.estimators.streaming import StreamEstimator
@@ -165,6 +165,8 @@ class HybridMixtureClassifier(MixtureClassifier, StreamEstimator):
         What the search has tried, best first: "candidate", "score" (mean held-out log
         probability of the label), its "standard_error", "seconds", and "share" in the
         committee. Absent without a search.
+    n_searched_ : int
+        Rows that the search has seen, a sample of large tables; only after a search.
     members_ : list of HybridMixtureClassifier
         The fitted members, by descending share, with explicit options. Only for a
         committee.
@@ -256,12 +258,15 @@ class HybridMixtureClassifier(MixtureClassifier, StreamEstimator):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n, d)
-            Training table; NaN, None and pandas.NA are missing values.
-        y : array-like of shape (n,)
-            Labels of any kind; see ``unlabelled`` for rows without one.
-        sample_weight : array-like of shape (n,), default=None
-            A row of weight two counts like two rows.
+        X : array-like, data frame or scanned table of shape (n, d)
+            Training table; NaN, None and pandas.NA are missing values. A table that does
+            not fit into memory is read by `scan`.
+        y : array-like of shape (n,), or str
+            Labels of any kind; see ``unlabelled`` for rows without one. Of a scanned
+            table, the name of their column.
+        sample_weight : array-like of shape (n,), or str, default=None
+            A row of weight two counts like two rows. Of a scanned table, the name of the
+            column.
         groups : array-like of shape (n,), default=None
             Groups of rows that folds keep together, those of ``cv`` if it is a splitter.
         X_val, y_val, sample_weight_val : array-like, default=None
@@ -275,17 +280,17 @@ class HybridMixtureClassifier(MixtureClassifier, StreamEstimator):
         """
         self._check_options()
         check_labels_given(self, y)
-        rows = read_labelled(self, X, y, sample_weight)
-        validation = read_validation(self, rows, X_val, y_val, sample_weight_val)
-        fitted = trained(
-            self,
-            rows,
-            self._options_for(rows.classes),
-            automatic_options(self),
-            groups,
-            self._start(rows),
-            validation,
-        )
+        with reading_labelled(self, X, y, sample_weight) as rows:
+            validation = read_validation(self, rows, X_val, y_val, sample_weight_val)
+            fitted = trained(
+                self,
+                rows,
+                self._options_for(rows.classes),
+                automatic_options(self),
+                groups,
+                self._start(rows),
+                validation,
+            )
         self._publish(
             {
                 **rows.attributes,
@@ -338,7 +343,7 @@ class HybridMixtureClassifier(MixtureClassifier, StreamEstimator):
 
     def _start(self, rows: LabelledRows) -> str | Mixture:
         if isinstance(self.init, FittedMixture):
-            return self._translated(self.init, rows.table.schema, rows.classes)
+            return self._translated(self.init, rows.schema, rows.classes)
         return self.init
 
     def check_consistent(self) -> None:

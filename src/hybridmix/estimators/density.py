@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from hybridmix._registered import registered
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import Schema
+from hybridmix.estimators.blocks import over_blocks
 from hybridmix.estimators.components import Marginal
 from hybridmix.estimators.options import warn_of
 from hybridmix.estimators.streaming import StreamedDensity
@@ -114,6 +115,8 @@ class MixtureDensity(DensityMixin, StreamedDensity):
         "share", which is 1 for the chosen one. Chosen is the simplest candidate that is
         at most one standard error of their difference behind the best. Empty without a
         search.
+    n_searched_ : int
+        Rows that the search has seen, a sample of large tables; only after a search.
     mixing_ : ndarray of shape (n_components_,)
         Proportions of the components.
     means_ : ndarray of shape (n_components_, n_real)
@@ -175,18 +178,20 @@ class MixtureDensity(DensityMixin, StreamedDensity):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n, d)
-            Training table; NaN, None and pandas.NA are missing values.
+        X : array-like, data frame or scanned table of shape (n, d)
+            Training table; NaN, None and pandas.NA are missing values. A table that does
+            not fit into memory is read by `scan`.
         y : ignored
             For pipelines.
-        sample_weight : array-like of shape (n,), default=None
-            A row of weight two counts like two rows.
+        sample_weight : array-like of shape (n,), or str, default=None
+            A row of weight two counts like two rows. Of a scanned table, the name of the
+            column.
 
         Returns
         -------
         self : MixtureDensity
         """
-        fitted, _, attributes = self._fit_density(X, sample_weight)
+        fitted, attributes = self._fit_any(X, sample_weight)
         self._publish(attributes)
         warn_of(fitted.messages)
         return self
@@ -229,11 +234,13 @@ class MixtureDensity(DensityMixin, StreamedDensity):
         """Return the mean log density of the rows."""
         return float(np.mean(self.score_samples(X)))
 
+    @over_blocks
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probabilities of the components given each row, (n, K)."""
         table = self._encode(X)
         return self._joined(table, MixtureEvaluation.component_posterior).T
 
+    @over_blocks
     def predict(self, X: Any) -> IntArray:
         """Return the most probable component of each row: a clustering."""
         return self._best_component(self._encode(X))

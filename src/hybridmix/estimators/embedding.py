@@ -210,7 +210,8 @@ class MixtureEmbedding(TransformerMixin, DensityEstimator):
                 "passed, but the target y is None."
             )
         rows = read_labelled(self, X, y, sample_weight)
-        schema = rows.table.schema
+        schema, dataset = rows.schema, rows.dataset
+        assert isinstance(dataset, Dataset), "tables in blocks are refused"
         options = ClassifierOptions(
             self._class_structure(schema),
             self._estimation(),
@@ -224,7 +225,7 @@ class MixtureEmbedding(TransformerMixin, DensityEstimator):
         with workers(self.n_jobs) as pool, printing(self.verbose):
             fitted = fit_classifier(
                 options,
-                rows.dataset,
+                dataset,
                 None,
                 schema,
                 self.init,
@@ -239,7 +240,7 @@ class MixtureEmbedding(TransformerMixin, DensityEstimator):
             "trace_": fitted.history.get("value", np.empty(0)),
             "leaderboard_": [],
         }
-        return fitted, rows.dataset, attributes
+        return fitted, dataset, attributes
 
     def _class_structure(self, schema: Schema) -> Structure:
         if self._is_auto("covariance_type"):
@@ -248,7 +249,7 @@ class MixtureEmbedding(TransformerMixin, DensityEstimator):
 
     def _components_of(self, rows: LabelledRows) -> list[list[int]]:
         if self._is_auto("n_components"):
-            return usual_numbers(rows.dataset, rows.table.schema, len(rows.classes))
+            return usual_numbers(rows.dataset, rows.schema, len(rows.classes))
         return [component_range(self.n_components, or_auto=True)] * len(rows.classes)
 
     # Files ------------------------------------------------------------------------------

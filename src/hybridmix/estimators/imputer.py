@@ -54,8 +54,8 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, DensityEstimator):
         cells of held-out rows, in standard deviations of the columns; a wrong category
         counts like an error of one. The means of the columns, which is what a single
         component with diagonal covariances fills in, are always among the candidates.
-    n_components_, covariance_type_, covariance_prior_, mixing_, means_, covariances_, \
-    loading_, noise_variances_, category_probabilities_, categories_, \
+    n_components_, covariance_type_, covariance_prior_, n_searched_, mixing_, means_, \
+    covariances_, loading_, noise_variances_, category_probabilities_, categories_, \
     spike_probabilities_, bic_, converged_, interrupted_, n_iter_, trace_, \
     n_features_in_, feature_names_in_
         As in `MixtureDensity`.

@@ -12,6 +12,7 @@ from hybridmix._require import require, require_instance, require_positive
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import Table
 from hybridmix.estimators.base import FittedMixture
+from hybridmix.estimators.blocks import column_of, over_blocks
 from hybridmix.estimators.components import class_log_joint, committee_of, voter_of
 from hybridmix.evaluation import log_joint
 from hybridmix.models.calibration import Calibration
@@ -55,15 +56,18 @@ class MixtureClassifier(ClassifierMixin, FittedMixture):
             for member in committee.members:
                 self._check_model("committee_", getattr(member, "density", member))
 
+    @over_blocks
     def predict_joint_log_proba(self, X: Any) -> FloatArray:
         """Return the joint log densities ``log p(x, c)`` of rows and classes, (n, C)."""
         return self._class_log_joint(self._encode(X)).T
 
+    @over_blocks
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the class probabilities of each row, (n, C)."""
         scores = self._class_scores(self._encode(X))
         return self._calibration.probabilities(scores).T
 
+    @over_blocks
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the logarithms of the class probabilities, (n, C)."""
         scores = self._class_scores(self._encode(X))
@@ -90,11 +94,30 @@ class MixtureClassifier(ClassifierMixin, FittedMixture):
     def _calibration(self) -> Calibration:
         return Calibration(self.temperature_, self.uniform_share_)
 
+    @over_blocks
     def predict(self, X: Any) -> np.ndarray:
         """Return the most probable class of each row."""
         best = self._class_scores(self._encode(X)).argmax(axis=0)
         return self.classes_[best]
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy: the share of the rows whose class is predicted.
+
+        Parameters
+        ----------
+        X : array-like, data frame of shape (n, d) or table in blocks
+            Rows, preferably not seen in training.
+        y : array-like of shape (n,), or str
+            Their labels; the name of their column, if the table comes in blocks.
+        sample_weight : array-like of shape (n,), or str, default=None
+            Weights of the rows.
+        """
+        from sklearn.metrics import accuracy_score
+
+        predicted, weights = np.asarray(self.predict(X)), column_of(X, sample_weight)
+        return float(accuracy_score(column_of(X, y), predicted, sample_weight=weights))
+
+    @over_blocks
     def predict_component(self, X: Any) -> IntArray:
         """Return the most probable component of each row, over all classes.
 

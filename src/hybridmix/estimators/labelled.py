@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from copy import copy
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,12 +16,15 @@ from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import (
     UNLABELLED,
     Dataset,
+    Schema,
     Table,
+    TrainingRows,
     encode_labels,
     number_labels,
     read_table,
 )
 from hybridmix.data.weights import read_weights
+from hybridmix.estimators.blocks import learn_blocks, source_of
 from hybridmix.estimators.chosen import is_auto
 from hybridmix.estimators.options import model_attributes
 from hybridmix.models.mixture import Mixture
@@ -35,31 +39,46 @@ if TYPE_CHECKING:
 _GROUP_FOLDS = 3
 
 
-class LabelledRows(NamedTuple):
-    """Training rows and their labels.
+class RowOrder(NamedTuple):
+    """Training rows in the order of their table.
 
     Attributes
     ----------
     table : Table
         The encoded table.
-    classes : ndarray of shape (C,)
-        The labels.
     labels : ndarray of shape (n,)
         Class number of each row; -1 for unlabelled ones.
     weights : ndarray of shape (n,) or None
         Sample weights times the weights of the classes.
-    dataset : Dataset
-        The rows, arranged for training.
-    attributes : dict
-        What to publish about the table.
     """
 
     table: Table
-    classes: np.ndarray
     labels: IntArray
     weights: FloatArray | None
-    dataset: Dataset
+
+
+class LabelledRows(NamedTuple):
+    """Training rows and their labels.
+
+    Attributes
+    ----------
+    schema : Schema
+        Of their table.
+    classes : ndarray of shape (C,)
+        The labels.
+    dataset : Dataset or BlockedDataset
+        The rows, arranged for training.
+    attributes : dict
+        What to publish about the table.
+    order : RowOrder or None
+        The rows in the order of the table; None if they are in blocks.
+    """
+
+    schema: Schema
+    classes: np.ndarray
+    dataset: TrainingRows
     attributes: dict[str, Any]
+    order: RowOrder | None
 
     @property
     def names(self) -> list[str]:
@@ -156,9 +175,26 @@ def read_labelled(
     read = estimator._learn_table(X, weights, labels)
     dataset = Dataset.arrange(read.table, labels, read.weights)
     _check_classes(dataset, class_names(classes))
-    return LabelledRows(
-        read.table, classes, labels, read.weights, dataset, read.attributes
-    )
+    order = RowOrder(read.table, labels, read.weights)
+    return LabelledRows(read.table.schema, classes, dataset, read.attributes, order)
+
+
+@contextmanager
+def reading_labelled(
+    estimator: HybridMixtureClassifier, X: Any, y: Any, sample_weight: Any
+) -> Iterator[LabelledRows]:
+    """Read a training table, in memory or in blocks, and close it at the end.
+
+    Labels and weights of a table in blocks are columns of it, given by their names.
+    """
+    source = source_of(X)
+    if source is None:
+        yield read_labelled(estimator, X, y, sample_weight)
+        return
+    learned, attributes = learn_blocks(estimator, source, y, sample_weight)
+    with closing(learned.dataset) as dataset:
+        _check_classes(dataset, class_names(learned.classes))
+        yield LabelledRows(learned.schema, learned.classes, dataset, attributes, None)
 
 
 def read_validation(
@@ -176,7 +212,7 @@ def read_validation(
     # The names of the columns are checked as in prediction, which knows them.
     scratch = copy(estimator)
     scratch._publish(rows.attributes)
-    table = rows.table.schema.encode(read_table(scratch, X))
+    table = rows.schema.encode(read_table(scratch, X))
     labels = number_labels(y, rows.classes, estimator.unlabelled)
     check_consistent_length(table.real, labels)
     weights = read_weights(sample_weight, table.n_rows)
@@ -198,7 +234,12 @@ def given_parts(cv: Any, groups: Any, rows: LabelledRows) -> list[Part]:
     rows : LabelledRows
         All rows.
     """
-    table, labels, weights = rows.table, rows.labels, rows.weights
+    if rows.order is None:
+        raise ValueError(
+            "cv and groups need a table in memory. Leave them out, or pass rows to "
+            "validate by as X_val and y_val."
+        )
+    table, labels, weights = rows.order
     check_consistent_length(labels, groups)
     filled = np.ones(len(labels)) if weights is None else weights
     parts: list[Part] = []
@@ -285,7 +326,7 @@ def class_weighted(
     return factors if weights is None else weights * factors
 
 
-def _check_classes(dataset: Dataset, names: list[str]) -> None:
+def _check_classes(dataset: TrainingRows, names: list[str]) -> None:
     absent = np.flatnonzero(dataset.class_weights(len(names)) == 0.0)
     if len(absent):
         raise ValueError(

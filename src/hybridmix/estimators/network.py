@@ -135,7 +135,7 @@ class MixtureNetworkClassifier(FittedNetwork, MixtureEstimator):
         Of the output layer.
     embedding_temperature_ : float
         Temperature of the posteriors. This and the two above only without a search.
-    leaderboard_, members_, committee_
+    leaderboard_, n_searched_, members_, committee_
         What a search has tried and chosen, as in `HybridMixtureClassifier`; members are
         networks.
     class_prior_ : ndarray of shape (n_classes,)
@@ -280,7 +280,7 @@ class MixtureNetworkClassifier(FittedNetwork, MixtureEstimator):
         if is_auto(training):
             training = usual_training(rows.dataset.labelled().n_rows)
         return self._options(
-            self._components_of(rows), usual_covariances(rows.table.schema), training
+            self._components_of(rows), usual_covariances(rows.schema), training
         )
 
     def _options(
@@ -316,7 +316,7 @@ class MixtureNetworkClassifier(FittedNetwork, MixtureEstimator):
 
     def _components_of(self, rows: LabelledRows) -> list[list[int]]:
         """Return the numbers of components to try for each class."""
-        schema, classes = rows.table.schema, rows.classes
+        schema, classes = rows.schema, rows.classes
         if not is_auto(self.n_components):
             return components_by_class(self.n_components, classes)
         numbers = usual_numbers(rows.dataset, schema, len(classes))

@@ -20,6 +20,7 @@ from hybridmix._require import require
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import Schema
 from hybridmix.data.weights import read_weights
+from hybridmix.estimators.blocks import column_of, source_of
 from hybridmix.estimators.options import end_if_interrupted, warn_of
 from hybridmix.estimators.streaming import StreamedDensity
 from hybridmix.models.typicality import LOG_RARE
@@ -91,10 +92,10 @@ class MixtureOutlierDetector(OutlierMixin, StreamedDensity):
         threshold was chosen by labelled anomalies.
     roc_curve_ : dict of ndarray
         ``fpr``, ``tpr`` and ``thresholds`` of the same scores.
-    n_components_, covariance_type_, covariance_prior_, leaderboard_, mixing_, means_, \
-    covariances_, loading_, noise_variances_, category_probabilities_, categories_, \
-    spike_probabilities_, bic_, converged_, interrupted_, n_iter_, trace_, stream_, \
-    n_features_in_, feature_names_in_
+    n_components_, covariance_type_, covariance_prior_, leaderboard_, n_searched_, \
+    mixing_, means_, covariances_, loading_, noise_variances_, \
+    category_probabilities_, categories_, spike_probabilities_, bic_, converged_, \
+    interrupted_, n_iter_, trace_, stream_, n_features_in_, feature_names_in_
         As in `MixtureDensity`.
 
     Examples
@@ -120,13 +121,15 @@ class MixtureOutlierDetector(OutlierMixin, StreamedDensity):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n, d)
-            Training table.
+        X : array-like, data frame or scanned table of shape (n, d)
+            Training table. One that does not fit into memory is read by `scan`, if no
+            threshold is chosen by ``y``.
         y : array-like of shape (n,), default=None
             -1 for known anomalies, 1 for other rows. Used only if ``threshold`` is to be
             chosen by it; the density is then fitted to the other rows.
-        sample_weight : array-like of shape (n,), default=None
-            A row of weight two counts like two rows.
+        sample_weight : array-like of shape (n,), or str, default=None
+            A row of weight two counts like two rows. Of a scanned table, the name of the
+            column.
 
         Returns
         -------
@@ -134,13 +137,18 @@ class MixtureOutlierDetector(OutlierMixin, StreamedDensity):
         """
         self._check_options()
         if self.threshold == "contamination":
-            fitted, _, attributes = self._fit_density(X, sample_weight)
+            fitted, attributes = self._fit_any(X, sample_weight)
             scratch = copy(self)
             scratch._publish(attributes)
             attributes["offset_"] = scratch._contamination_offset(X, sample_weight)
             self._publish(attributes)
             warn_of(fitted.messages)
             return self
+        if source_of(X) is not None:
+            raise ValueError(
+                f"threshold={self.threshold!r} needs a table in memory, to hold rows "
+                "out. Use threshold='contamination', or fit to a part of the rows."
+            )
         [X] = indexable(X)
         is_anomaly = self._check_anomalies(y)
         check_consistent_length(X, is_anomaly)
@@ -232,8 +240,8 @@ class MixtureOutlierDetector(OutlierMixin, StreamedDensity):
     def _contamination_offset(self, X: Any, sample_weight: Any) -> float:
         if self.contamination == "auto":
             return self._rare_offset()
-        scores = self.score_samples(X)
-        weights = read_weights(sample_weight, len(scores))
+        scores = np.asarray(self.score_samples(X))
+        weights = read_weights(column_of(X, sample_weight), len(scores))
         return level_of(scores, weights, float(self.contamination))
 
     def _rare_offset(self) -> float:

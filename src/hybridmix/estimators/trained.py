@@ -11,6 +11,7 @@ from hybridmix.data import Dataset
 from hybridmix.estimators.labelled import LabelledRows, given_parts
 from hybridmix.models.mixture import Mixture
 from hybridmix.progress import printing
+from hybridmix.training.affordable import ENOUGH_ROWS
 from hybridmix.training.classifier import fit_classifier
 from hybridmix.training.committee import CommitteeOptions, fit_committee
 from hybridmix.training.plan import Automatic
@@ -51,7 +52,7 @@ def trained(
     validation : Dataset or None, default=None
         Rows that the user has given to validate by.
     """
-    schema, names = rows.table.schema, rows.names
+    schema, names = rows.schema, rows.names
     generator = np.random.default_rng(estimator._seed())
     with workers(estimator.n_jobs) as pool, printing(estimator.verbose):
         if not automatic:
@@ -74,7 +75,7 @@ def _parts(
 ) -> list[Part] | None:
     """Return the rows that a choice is made by, as far as the user has given them."""
     if validation is not None:
-        return [(rows.dataset, validation)]
+        return [(rows.dataset.in_memory(ENOUGH_ROWS), validation)]
     if cv is None and groups is None:
         return None
     return given_parts(cv, groups, rows)

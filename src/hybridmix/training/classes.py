@@ -12,11 +12,11 @@ import numpy as np
 from hybridmix._checks import check_number
 from hybridmix._parallel import Workers
 from hybridmix._typing import FloatArray
-from hybridmix.data import Dataset
+from hybridmix.data import TrainingRows
 from hybridmix.families import Family
 from hybridmix.models.mixture import Mixture, joined_classes
 from hybridmix.objectives import Likelihood
-from hybridmix.problem import Problem
+from hybridmix.problem import problem_of
 from hybridmix.solvers import ExpectationMaximisation, Solution
 from hybridmix.training.families import FamilyOf
 from hybridmix.training.starts import start_mixture
@@ -109,7 +109,7 @@ class ClassTrainer:
 
     def fit(
         self,
-        dataset: Dataset,
+        dataset: TrainingRows,
         candidates: Sequence[Sequence[int]],
         init: str | FloatArray | Mixture,
         names: Sequence[str],
@@ -121,7 +121,7 @@ class ClassTrainer:
 
         Parameters
         ----------
-        dataset : Dataset
+        dataset : Dataset or BlockedDataset
             Labelled rows.
         candidates : sequence of sequence of int
             For each class: numbers of components to try.
@@ -149,7 +149,7 @@ class ClassTrainer:
 
     def _round(
         self,
-        dataset: Dataset,
+        dataset: TrainingRows,
         searches: list[_Search],
         pending: list[int],
         init: str | FloatArray | Mixture,
@@ -173,7 +173,7 @@ class ClassTrainer:
 
     def _fit_pass(
         self,
-        dataset: Dataset,
+        dataset: TrainingRows,
         family: Family,
         n_components: int,
         n_classes: int,
@@ -185,7 +185,7 @@ class ClassTrainer:
         n_starts = self.n_init if isinstance(init, str) else 1
         try:
             start = self._start(dataset, family, n_components, n_classes, init)
-            problem = Problem(dataset, Likelihood(), start, self.pool, False)
+            problem = problem_of(dataset, Likelihood(), start, self.pool, False)
             for left in reversed(range(n_starts)):
                 solution = self.solver.solve(problem, start, generator=self.generator)
                 if solution.interrupted and solution.n_iter == 0:
@@ -204,7 +204,7 @@ class ClassTrainer:
 
     def _start(
         self,
-        dataset: Dataset,
+        dataset: TrainingRows,
         family: Family,
         n_components: int,
         n_classes: int,
@@ -274,9 +274,9 @@ def _class_fits(solution: Solution[Mixture]) -> list[ClassFit]:
     ]
 
 
-def _possible(candidates: list[int], dataset: Dataset) -> list[int]:
+def _possible(candidates: list[int], dataset: TrainingRows) -> list[int]:
     """Drop numbers of components that exceed the number of distinct rows."""
-    n_distinct = dataset.rows.n_distinct(max(candidates))
+    n_distinct = dataset.n_distinct(max(candidates))
     return [k for k in candidates if k <= n_distinct] or [n_distinct]
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import TypeVar, overload
 
 import numpy as np
 
 from hybridmix._parallel import Workers
-from hybridmix.data import Dataset, Schema
+from hybridmix.data import BlockedDataset, Dataset, Schema, TrainingRows
 from hybridmix.data.rows import LabelledUnits
 from hybridmix.evaluation import log_joint
 from hybridmix.models.calibration import Calibration
@@ -27,11 +27,13 @@ Units = TypeVar("Units", bound=LabelledUnits)
 _CALIBRATION_FOLDS = 5
 _WEIGHT_FOLDS = 3
 _WEIGHT_SHARES = (1.0, 0.1, 0.0)
+# Of rows that are not in memory, this many labelled and unlabelled ones make the folds.
+_MOST_FOLDED = 50_000
 
 
 def fit_classifier(
     options: ClassifierOptions,
-    dataset: Dataset,
+    dataset: TrainingRows,
     validation: Dataset | None,
     schema: Schema,
     init: str | Mixture,
@@ -45,7 +47,7 @@ def fit_classifier(
     ----------
     options : ClassifierOptions
         What to do.
-    dataset : Dataset
+    dataset : Dataset or BlockedDataset
         Labelled and unlabelled rows.
     validation : Dataset or None
         Labelled rows to stop by, if the training is discriminative.
@@ -94,14 +96,15 @@ def fit_classifier(
     )
 
 
-def chosen_weight(run: ClassifierRun, given: float | str, dataset: Dataset) -> float:
+def chosen_weight(run: ClassifierRun, given: float | str, dataset: TrainingRows) -> float:
     """Return the weight of an unlabelled row; "auto" asks held-out labels."""
     if not isinstance(given, str):
         return float(given)
     balanced = balanced_weight(dataset)
     if dataset.unlabelled().n_rows == 0:
         return balanced
-    folds = list(dataset.folds(_WEIGHT_FOLDS, run.generator))
+    few = dataset.in_memory(_MOST_FOLDED)
+    folds = list(few.folds(_WEIGHT_FOLDS, run.generator))
 
     def wrong(share: float) -> float:
         total = 0.0
@@ -118,7 +121,7 @@ def chosen_weight(run: ClassifierRun, given: float | str, dataset: Dataset) -> f
 
 def _calibrated(
     run: ClassifierRun,
-    dataset: Dataset,
+    dataset: TrainingRows,
     validation: Dataset | None,
     unlabelled_weight: float,
     model: Mixture,
@@ -128,7 +131,8 @@ def _calibrated(
         return Calibration()
     held = [(model, validation)] if validation is not None else []
     if validation is None:
-        for rest, part in dataset.folds(_CALIBRATION_FOLDS, run.generator):
+        few = dataset.in_memory(_MOST_FOLDED)
+        for rest, part in few.folds(_CALIBRATION_FOLDS, run.generator):
             fold = run.solve(rest, None, unlabelled_weight, run.own_start)
             held.append((finished(fold), part))
     return fitted_calibration(
@@ -140,15 +144,29 @@ def _calibrated(
     )
 
 
-def _check_folds(dataset: Dataset, n_classes: int) -> None:
-    n_rows = np.bincount(dataset.labelled().labels, minlength=n_classes)
+def _check_folds(dataset: TrainingRows, n_classes: int) -> None:
+    n_rows = dataset.label_counts(n_classes)
     if n_classes > 1 and n_rows.max() < 2:
         raise ValueError("calibrate=True needs a class of two labelled rows or more.")
 
 
+@overload
 def held_out(
     dataset: Units, fraction: float, generator: np.random.Generator
-) -> tuple[Units, Units]:
+) -> tuple[Units, Units]: ...
+
+
+@overload
+def held_out(
+    dataset: BlockedDataset, fraction: float, generator: np.random.Generator
+) -> tuple[BlockedDataset, Dataset]: ...
+
+
+def held_out(
+    dataset: LabelledUnits | BlockedDataset,
+    fraction: float,
+    generator: np.random.Generator,
+) -> tuple[LabelledUnits | BlockedDataset, LabelledUnits]:
     """Hold out a share of the labelled rows of each class; return rest and held."""
     rest, held = dataset.split(fraction, generator)
     if held.n_rows == 0:
@@ -160,7 +178,7 @@ def held_out(
     return rest, held
 
 
-def balanced_weight(dataset: LabelledUnits) -> float:
+def balanced_weight(dataset: LabelledUnits | BlockedDataset) -> float:
     """Return a weight with which unlabelled rows count no more than the labelled."""
     labelled = dataset.labelled().total_weight
     return labelled / max(labelled, dataset.unlabelled().total_weight)

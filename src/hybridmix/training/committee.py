@@ -9,7 +9,7 @@ import numpy as np
 
 from hybridmix._parallel import Workers
 from hybridmix._typing import FloatArray
-from hybridmix.data import Dataset, Schema
+from hybridmix.data import Dataset, Schema, TrainingRows
 from hybridmix.models.calibration import Calibration
 from hybridmix.progress import announce
 from hybridmix.training.affordable import (
@@ -73,7 +73,7 @@ class CommitteeOptions:
 
 def fit_committee(
     options: CommitteeOptions,
-    dataset: Dataset,
+    dataset: TrainingRows,
     parts: Sequence[Part] | None,
     schema: Schema,
     generator: np.random.Generator,
@@ -86,7 +86,7 @@ def fit_committee(
     ----------
     options : CommitteeOptions
         What to do.
-    dataset : Dataset
+    dataset : Dataset or BlockedDataset
         Labelled and unlabelled rows.
     parts : sequence of Part or None
         Rows to train candidates on and rows to score them by; None for folds of the
@@ -133,7 +133,8 @@ def fit_committee(
         records, interrupted = _refitted(search, dataset, members, interrupted)
         fitted = replace(records[members[0].entry], messages=_messages(interrupted))
     trials = _trials(voters, search, members, shares, fitted.trials)
-    return replace(fitted, trials=trials)
+    n_searched = sum(part.n_rows for part in parts[0])
+    return replace(fitted, trials=trials, n_searched=n_searched)
 
 
 def _planned(
@@ -151,7 +152,7 @@ def _messages(interrupted: bool) -> tuple[str, ...]:
 
 def _voted(
     search: Search,
-    dataset: Dataset,
+    dataset: TrainingRows,
     members: Sequence[Score],
     shares: FloatArray,
     density: Score,
@@ -237,7 +238,7 @@ def _self_trained(
 
 
 def _parts(
-    dataset: Dataset,
+    dataset: TrainingRows,
     fraction: float | None,
     budget: Budget,
     generator: np.random.Generator,
@@ -246,10 +247,10 @@ def _parts(
 
     There are none if no class has two labelled rows.
     """
-    counts = np.bincount(dataset.labelled().labels)
+    counts = dataset.label_counts()
     are_few = counts.sum() <= _FEW_ROWS and budget.searches
     if fraction is None and (are_few or counts.max() * _HELD_SHARE < 1.0):
-        folds = dataset.folds(_N_FOLDS, generator)
+        folds = dataset.in_memory(_MOST_TAUGHT).folds(_N_FOLDS, generator)
         return [(rest.thinned(_MOST_ROWS, generator), held) for rest, held in folds]
     share = fraction or _HELD_SHARE
     # Of very many rows, few are copied.
@@ -260,7 +261,7 @@ def _parts(
 
 def _single(
     options: CommitteeOptions,
-    dataset: Dataset,
+    dataset: TrainingRows,
     parts: Sequence[Part] | None,
     schema: Schema,
     generator: np.random.Generator,
@@ -303,7 +304,7 @@ def _best_density(
 
 
 def _refitted(
-    search: Search, dataset: Dataset, scores: Sequence[Score], interrupted: bool
+    search: Search, dataset: TrainingRows, scores: Sequence[Score], interrupted: bool
 ) -> tuple[dict[Entry, Fitted], bool]:
     """Go on with entries on all rows; return records, and whether the user has ended it.
 

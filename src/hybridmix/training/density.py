@@ -9,7 +9,7 @@ import numpy as np
 
 from hybridmix._parallel import Workers
 from hybridmix._typing import FloatArray
-from hybridmix.data import Dataset, Schema
+from hybridmix.data import Dataset, Schema, TrainingRows
 from hybridmix.models.mixture import Mixture
 from hybridmix.objectives import Likelihood
 from hybridmix.problem import Problem
@@ -67,7 +67,7 @@ class DensityOptions:
 
 def fit_density(
     options: DensityOptions,
-    dataset: Dataset,
+    dataset: TrainingRows,
     schema: Schema,
     init: str | FloatArray | Mixture,
     generator: np.random.Generator,
@@ -82,7 +82,7 @@ def fit_density(
     ----------
     options : DensityOptions
         What to do.
-    dataset : Dataset
+    dataset : Dataset or BlockedDataset
         All rows, with the label 0.
     schema : Schema
         Of their table.
@@ -124,9 +124,11 @@ def fit_density(
     if chosen.trials and not chosen.interrupted and dataset.n_rows > _LARGE:
         first = _sample_fit(options, dataset, schema, init, generator, pool)
         if first.interrupted:
-            return replace(first, trials=tuple(chosen.trials))
+            return replace(
+                first, trials=tuple(chosen.trials), n_searched=chosen.n_searched
+            )
         start = first.model
-    return _fit_fixed(
+    fitted = _fit_fixed(
         options,
         dataset,
         schema,
@@ -136,11 +138,12 @@ def fit_density(
         chosen.trials,
         chosen.interrupted,
     )
+    return replace(fitted, n_searched=chosen.n_searched)
 
 
 def _sample_fit(
     options: DensityOptions,
-    dataset: Dataset,
+    dataset: TrainingRows,
     schema: Schema,
     init: str | FloatArray,
     generator: np.random.Generator,
@@ -151,7 +154,7 @@ def _sample_fit(
     return _fit_fixed(options, dataset.take(index), schema, init, generator, pool)
 
 
-def _check_number(options: DensityOptions, dataset: Dataset) -> None:
+def _check_number(options: DensityOptions, dataset: TrainingRows) -> None:
     """Refuse more components than rows."""
     if options.choice.n_components:
         return
@@ -165,7 +168,7 @@ def _check_number(options: DensityOptions, dataset: Dataset) -> None:
 
 def _fit_fixed(
     options: DensityOptions,
-    dataset: Dataset,
+    dataset: TrainingRows,
     schema: Schema,
     init: str | FloatArray | Mixture,
     generator: np.random.Generator,

@@ -10,6 +10,7 @@ import numpy as np
 
 from hybridmix._checks import check_flag, check_number, check_word, check_word_or_object
 from hybridmix._parallel import Workers
+from hybridmix.data.blocks import BlockedDataset
 from hybridmix.data.rows import LabelledUnits
 from hybridmix.evaluation import ChunkedRows
 from hybridmix.models.base import Model
@@ -21,7 +22,7 @@ from hybridmix.objectives import (
     Objective,
     ScaledMargin,
 )
-from hybridmix.problem import Problem
+from hybridmix.problem import problem_of
 from hybridmix.solvers import (
     EarlyStopping,
     ExtendedBaumWelch,
@@ -163,7 +164,7 @@ def likelihood_only() -> Discrimination:
 def discriminate(
     options: Discrimination,
     objective: Objective,
-    dataset: LabelledUnits,
+    dataset: LabelledUnits | BlockedDataset,
     validation: LabelledUnits | None,
     start: M,
     learn_class_prior: bool,
@@ -180,7 +181,7 @@ def discriminate(
         What to do.
     objective : Objective
         What is maximised: the `blend` of the options, for the table at hand.
-    dataset : Dataset
+    dataset : Dataset, BlockedDataset or SequenceDataset
         Labelled and unlabelled rows.
     validation : Dataset or None
         Labelled rows to stop by.
@@ -195,7 +196,7 @@ def discriminate(
     """
     if options.refine_subspace:
         start = refining(start)
-    problem = Problem(dataset, objective, start, pool, learn_class_prior)
+    problem = problem_of(dataset, objective, start, pool, learn_class_prior)
     solver = options.chosen_solver()
     n_steps = getattr(solver, "max_iter", options.n_steps)
     warn_if_long(problem, start, solver, n_steps)

@@ -11,7 +11,7 @@ import numpy as np
 
 from hybridmix._checks import check_number, check_word
 from hybridmix._typing import FloatArray
-from hybridmix.data import Dataset, Schema
+from hybridmix.data import Dataset, Schema, TrainingRows
 from hybridmix.families import (
     AutoregressiveGaussian,
     Categorical,
@@ -36,6 +36,8 @@ from hybridmix.training.moments import within_class_correlations, within_class_v
 NOISES = ("common", "columns")
 # A prior of latent variables need not be better than this many rows can make it.
 _MOST_ROWS = 10_000
+# Of rows that are not in memory, this many numbers show where a subspace is.
+_MOST_NUMBERS = 1 << 24
 
 FamilyOf = Callable[[float], Family]
 # Models of components of one family.
@@ -92,11 +94,15 @@ def _check_n_factors(n_factors: object) -> None:
 
 
 def fitted_subspace(
-    structure: Structure, schema: Schema, dataset: Dataset
+    structure: Structure, schema: Schema, dataset: TrainingRows
 ) -> Subspace | None:
-    """Return the subspace of all rows, labelled or not, if the covariances need one."""
+    """Return the subspace of all rows, labelled or not, if the covariances need one.
+
+    Of rows that are not in memory, a part is taken.
+    """
     if not structure.covariances.needs_subspace or not schema.real:
         return None
+    dataset = dataset.in_memory(max(_MOST_ROWS, _MOST_NUMBERS // len(schema.real)))
     rows, weights = dataset.rows, dataset.filled_weights
     floor = float(structure.variance_floor)
     if isinstance(structure.n_factors, Integral):
@@ -125,7 +131,7 @@ def subspace_of(model: Mixture | Chains) -> Subspace | None:
 def family_maker(
     structure: Structure,
     schema: Schema,
-    dataset: Dataset,
+    dataset: TrainingRows,
     subspace: Subspace | None,
     correlated: bool = False,
 ) -> FamilyOf:
@@ -161,13 +167,14 @@ def family_maker(
 
 
 def _latent_dataset(
-    dataset: Dataset, subspace: Subspace
+    dataset: TrainingRows, subspace: Subspace
 ) -> tuple[Dataset, FloatArray | float]:
     """Return expected latent variables of a part of the rows, in place of the rows.
 
     The second result are the variances (q,) that they have besides, as rows do not
     determine them completely.
     """
+    dataset = dataset.in_memory(_MOST_ROWS)
     numbers = np.arange(dataset.n_rows)
     parts = np.split(numbers, [dataset.unlabelled().n_rows])
     thinned = dataset.take(

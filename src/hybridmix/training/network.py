@@ -9,7 +9,7 @@ import numpy as np
 
 from hybridmix._parallel import Workers
 from hybridmix._typing import FloatArray
-from hybridmix.data import Dataset, Schema
+from hybridmix.data import Dataset, Schema, TrainingRows
 from hybridmix.evaluation import ChunkedRows
 from hybridmix.families import Family
 from hybridmix.models.embedding import EXPERTS, LINEAR, LOG_JOINT, Embedding
@@ -43,7 +43,7 @@ from hybridmix.training.run import (
 _LEAST_SPREAD = 1e-3
 
 
-class NetworkRun(ClassifierRun):
+class NetworkRun(ClassifierRun[Dataset]):
     """One run of the training of a network: what its steps share.
 
     Mixtures are fitted by EM as those of a classifier are, class by class, or without
@@ -338,7 +338,7 @@ def _alone(mixture: Mixture, label: int) -> Mixture:
 def run_of(
     options: ClassifierOptions,
     schema: Schema,
-    dataset: Dataset,
+    dataset: TrainingRows,
     init: str | Mixture | Network,
     generator: np.random.Generator,
     pool: Workers,
@@ -346,6 +346,7 @@ def run_of(
 ) -> ClassifierRun:
     """Return a run of the training that the options ask for."""
     if options.network is not None:
+        assert isinstance(dataset, Dataset), "networks need their rows in memory"
         return NetworkRun(options, schema, dataset, init, generator, pool, names)
     assert not isinstance(init, Network), "only networks go on from networks"
     return ClassifierRun(options, schema, dataset, init, generator, pool, names)

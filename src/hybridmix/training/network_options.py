@@ -9,7 +9,7 @@ import numpy as np
 
 from hybridmix._checks import check_number, check_word
 from hybridmix._typing import FloatArray
-from hybridmix.data import Dataset, Schema
+from hybridmix.data import Schema, TrainingRows
 from hybridmix.models.embedding import EXPERTS, KINDS, LINEAR, POSTERIOR, Embedding
 from hybridmix.models.mixture import Mixture
 from hybridmix.training.families import subspace_of
@@ -136,12 +136,14 @@ def usual_covariances(schema: Schema) -> str:
     return "subspace" if len(schema.real) > _WIDE else "full"
 
 
-def usual_numbers(dataset: Dataset, schema: Schema, n_classes: int) -> list[list[int]]:
+def usual_numbers(
+    dataset: TrainingRows, schema: Schema, n_classes: int
+) -> list[list[int]]:
     """Return how many components suit the labelled rows of each class.
 
     One component takes 20 rows, and two more for each column.
     """
-    counts = np.bincount(dataset.labelled().labels, minlength=n_classes)
+    counts = dataset.label_counts(n_classes)
     n_columns = len(schema.real) + len(schema.categorical)
     numbers = np.clip(counts // (20 + 2 * n_columns), 1, _MOST_COMPONENTS)
     return [[number] for number in numbers.tolist()]

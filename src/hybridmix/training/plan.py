@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hybridmix.data import Dataset, Schema
+from hybridmix.data import Schema, TrainingRows
 from hybridmix.training.budget import Budget
 from hybridmix.training.discriminative import Discrimination
 from hybridmix.training.run import ClassifierOptions
@@ -171,9 +171,9 @@ class TableSize:
         return self.rows_per_class * self.n_classes
 
     @classmethod
-    def of(cls, dataset: Dataset, schema: Schema, n_classes: int) -> TableSize:
+    def of(cls, dataset: TrainingRows, schema: Schema, n_classes: int) -> TableSize:
         """Measure labelled rows."""
-        counts = np.bincount(dataset.labelled().labels, minlength=n_classes)
+        counts = dataset.label_counts(n_classes)
         real, categorical = len(schema.real), len(schema.categorical)
         return cls(
             float(np.median(counts)),
@@ -181,7 +181,7 @@ class TableSize:
             categorical,
             n_classes,
             dataset.unlabelled().n_rows > 0,
-            dataset.rows.observed is not None,
+            dataset.has_holes,
         )
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
 from hybridmix._typing import FloatArray
-from hybridmix.data import Dataset, Schema
+from hybridmix.data import Dataset, Schema, TrainingRows
 from hybridmix.models.calibration import Calibration
 from hybridmix.models.committee import Committee
 from hybridmix.models.mixture import Mixture
@@ -47,6 +48,8 @@ class Fitted:
         Of the committee.
     options : mapping of str to object
         What a search has chosen for a member.
+    n_searched : int
+        Rows that a search has seen; 0 without one.
     """
 
     schema: Schema
@@ -62,6 +65,7 @@ class Fitted:
     committee: Committee | None = None
     members: tuple[Fitted, ...] = ()
     options: Mapping[str, object] = field(default_factory=dict)
+    n_searched: int = 0
 
     @property
     def interrupted(self) -> bool:
@@ -94,19 +98,21 @@ def em_messages(
 
 
 def bic_in_units(
-    bic: Sequence[Mapping[int, float]], dataset: Dataset, schema: Schema
+    bic: Sequence[Mapping[int, float]], dataset: TrainingRows, schema: Schema
 ) -> tuple[Mapping[int, float], ...]:
     """Return the criteria in the units of the table, which likelihoods depend on."""
-    result = []
-    for label, values in enumerate(bic):
-        log_volume = _log_volume(dataset.of_class(label), schema)
-        result.append({k: value + 2.0 * log_volume for k, value in values.items()})
-    return tuple(result)
+    if not bic:
+        return ()
+    volumes = _log_volumes(dataset, schema, len(bic))
+    return tuple(
+        {k: value + 2.0 * float(volumes[label + 1]) for k, value in values.items()}
+        for label, values in enumerate(bic)
+    )
 
 
 def history_in_units(
     traces: Mapping[str, Sequence[float]],
-    dataset: Dataset,
+    dataset: TrainingRows,
     schema: Schema,
     unlabelled_weight: float = 1.0,
 ) -> Mapping[str, FloatArray]:
@@ -114,12 +120,36 @@ def history_in_units(
     history = {name: np.array(trace) for name, trace in traces.items()}
     if "likelihood" not in history:
         return history
-    log_volume = _log_volume(dataset.labelled(), schema)
-    log_volume += unlabelled_weight * _log_volume(dataset.unlabelled(), schema)
+    unlabelled, *labelled = _log_volumes(dataset, schema)
+    log_volume = float(np.sum(labelled)) + unlabelled_weight * float(unlabelled)
     for name in ("value", "likelihood"):
         history[name] = history[name] - log_volume / dataset.total_weight
     return history
 
 
-def _log_volume(dataset: Dataset, schema: Schema) -> float:
-    return schema.total_log_volume(dataset.rows, dataset.filled_weights)
+@dataclass
+class _LogVolumes:
+    """By how much encoding raised the log-likelihood of the rows of each label, (C + 1,).
+
+    The first number is that of unlabelled rows.
+    """
+
+    values: FloatArray
+
+    @classmethod
+    def of(cls, dataset: Dataset, schema: Schema, n_classes: int) -> _LogVolumes:
+        """Look at rows in memory."""
+        parts = [dataset.unlabelled(), *map(dataset.of_class, range(n_classes))]
+        return cls(
+            np.array([schema.total_log_volume(p.rows, p.filled_weights) for p in parts])
+        )
+
+    def add(self, other: _LogVolumes) -> None:
+        """Add those of other rows."""
+        self.values += other.values
+
+
+def _log_volumes(dataset: TrainingRows, schema: Schema, n_classes: int = 0) -> FloatArray:
+    n_classes = max(n_classes, dataset.n_labels)
+    own = partial(_LogVolumes.of, schema=schema, n_classes=n_classes)
+    return dataset.summed(own).values

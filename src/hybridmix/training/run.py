@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from hybridmix._checks import check_flag, check_number
 from hybridmix._parallel import Workers
 from hybridmix._typing import FloatArray
-from hybridmix.data import Dataset, Schema
+from hybridmix.data import Dataset, Schema, TrainingRows
 from hybridmix.families import Family, Subspace
 from hybridmix.models.mixture import Mixture, joined_classes
 from hybridmix.objectives import Likelihood
-from hybridmix.problem import Problem
+from hybridmix.problem import problem_of
 from hybridmix.solvers import Solution
 from hybridmix.training.classes import ClassFit, ClassTrainer, Estimation
 from hybridmix.training.discriminative import Discrimination, discriminate
@@ -29,6 +29,8 @@ from hybridmix.training.families import (
 from hybridmix.training.network_options import NetworkOptions
 from hybridmix.training.record import INTERRUPTED, em_messages
 
+# Rows that a procedure can be run on.
+D = TypeVar("D", bound=TrainingRows)
 # What follows EM of the single classes starts from it, not from the very optimum.
 _PRELIMINARY_TOL = 1e-2
 
@@ -107,7 +109,7 @@ class Outcome(NamedTuple):
     messages: tuple[str, ...]
 
 
-class ClassifierRun:
+class ClassifierRun(Generic[D]):
     """One run of the procedure: what its steps share.
 
     A model that was given as a start may have seen rows that folds hold out: these start
@@ -118,7 +120,7 @@ class ClassifierRun:
         self,
         options: ClassifierOptions,
         schema: Schema,
-        dataset: Dataset,
+        dataset: D,
         init: str | Mixture,
         generator: np.random.Generator,
         pool: Workers,
@@ -136,7 +138,7 @@ class ClassifierRun:
 
     def solve(
         self,
-        dataset: Dataset,
+        dataset: D,
         validation: Dataset | None,
         unlabelled_weight: float,
         init: str | Mixture,
@@ -160,7 +162,7 @@ class ClassifierRun:
 
     def solve_path(
         self,
-        dataset: Dataset,
+        dataset: D,
         stations: Sequence[Discrimination],
         unlabelled_weight: float,
     ) -> Iterator[Outcome]:
@@ -170,7 +172,7 @@ class ClassifierRun:
 
         Parameters
         ----------
-        dataset : Dataset
+        dataset : Dataset or BlockedDataset
             Labelled and unlabelled rows.
         stations : sequence of Discrimination
             What follows EM, such as training with ascending tradeoffs.
@@ -191,7 +193,7 @@ class ClassifierRun:
     def discriminated(
         self,
         discrimination: Discrimination,
-        dataset: Dataset,
+        dataset: D,
         validation: Dataset | None,
         start: Mixture,
         unlabelled_weight: float,
@@ -221,7 +223,7 @@ class ClassifierRun:
         return n_real + len(self._schema.categorical)
 
     def solve_likelihood(
-        self, dataset: Dataset, init: str | Mixture, unlabelled_weight: float
+        self, dataset: D, init: str | Mixture, unlabelled_weight: float
     ) -> Outcome:
         """Fit the classes apart, then together if anything couples them."""
         options = self._options
@@ -234,7 +236,7 @@ class ClassifierRun:
             apart = joined_solution(start, fits)
             if apart.interrupted or not _are_coupled(dataset, start.family):
                 return Outcome(apart, bic, self._messages(apart))
-        problem = Problem(
+        problem = problem_of(
             dataset,
             Likelihood(unlabelled_weight),
             start,
@@ -254,7 +256,9 @@ class ClassifierRun:
             self._options.estimation.max_iter,
         )
 
-    def _fit_apart(self, dataset: Dataset, init: str) -> tuple[list[ClassFit], Mixture]:
+    def _fit_apart(
+        self, dataset: TrainingRows, init: str
+    ) -> tuple[list[ClassFit], Mixture]:
         """Fit each class to its labelled rows; return the fits and the joint model."""
         options, labelled = self._options, dataset.labelled()
         family_of = self._family_of(dataset, self._subspace_from_scratch())
@@ -275,7 +279,7 @@ class ClassifierRun:
         )
         return fits, replace(joint, log_class_prior=self._log_class_prior(dataset))
 
-    def _family_of(self, dataset: Dataset, subspace: Subspace | None) -> FamilyOf:
+    def _family_of(self, dataset: TrainingRows, subspace: Subspace | None) -> FamilyOf:
         return family_maker(
             self._options.structure, self._schema, dataset, subspace, correlated=True
         )
@@ -286,7 +290,7 @@ class ClassifierRun:
             self._own_subspace = fitted_subspace(structure, self._schema, self._dataset)
         return self._own_subspace
 
-    def _continued(self, dataset: Dataset, init: Mixture) -> Mixture:
+    def _continued(self, dataset: TrainingRows, init: Mixture) -> Mixture:
         """Return a given mixture with the options of this training."""
         family_of = self._family_of(dataset, self._given_subspace)
         return replace(
@@ -299,7 +303,7 @@ class ClassifierRun:
             ),
         )
 
-    def _log_class_prior(self, dataset: Dataset) -> FloatArray:
+    def _log_class_prior(self, dataset: TrainingRows) -> FloatArray:
         """Return log class probabilities: counted, equal or given."""
         prior, n_classes = self._options.class_prior, len(self._names)
         if not isinstance(prior, str):
@@ -336,7 +340,7 @@ def check_class_prior(prior: str | FloatArray, n_classes: int) -> None:
         )
 
 
-def _are_coupled(dataset: Dataset, family: Family) -> bool:
+def _are_coupled(dataset: TrainingRows, family: Family) -> bool:
     """Return whether unlabelled rows or shared parameters couple the classes."""
     return dataset.unlabelled().n_rows > 0 or family.ties_components
 

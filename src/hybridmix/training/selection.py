@@ -10,7 +10,7 @@ import numpy as np
 
 from hybridmix._parallel import Workers
 from hybridmix._typing import FloatArray
-from hybridmix.data import Dataset, Schema
+from hybridmix.data import Dataset, Schema, TrainingRows
 from hybridmix.families import Subspace
 from hybridmix.models.mixture import Mixture
 from hybridmix.progress import announce, listening
@@ -99,17 +99,20 @@ class Chosen:
         Whether the user ended the search.
     n_starts : int
         How many starts the final fit should have at least.
+    n_searched : int
+        Rows that the search has seen.
     """
 
     candidate: Candidate
     trials: list[Trial] = field(default_factory=list)
     interrupted: bool = False
     n_starts: int = 1
+    n_searched: int = 0
 
 
 def choose(
     search: Search,
-    dataset: Dataset,
+    dataset: TrainingRows,
     schema: Schema,
     init: str | FloatArray,
     generator: np.random.Generator,
@@ -121,7 +124,7 @@ def choose(
     ----------
     search : Search
         What to choose from, and how.
-    dataset : Dataset
+    dataset : Dataset or BlockedDataset
         All rows, with the label 0.
     schema : Schema
         Of their table. All candidates are fitted in its scale.
@@ -164,7 +167,11 @@ def choose(
     kind = chosen.candidate.structure.covariance_type
     whole = replace(size, n_rows=dataset.n_rows)
     is_cheap = whole.is_cheap(kind, chosen.candidate.n_components)
-    return replace(chosen, n_starts=_N_STARTS if is_cheap and not interrupted else 1)
+    return replace(
+        chosen,
+        n_starts=_N_STARTS if is_cheap and not interrupted else 1,
+        n_searched=sample.n_rows,
+    )
 
 
 def _too_costly(choice: Choice, fixed: Candidate) -> Candidate:
@@ -172,9 +179,9 @@ def _too_costly(choice: Choice, fixed: Candidate) -> Candidate:
     return replace(fixed, n_components=1) if choice.n_components else fixed
 
 
-def _sampled(dataset: Dataset, most: int, seed: int) -> Dataset:
+def _sampled(dataset: TrainingRows, most: int, seed: int) -> Dataset:
     if dataset.n_rows <= most:
-        return dataset
+        return dataset.in_memory(most)
     generator = np.random.default_rng([seed, 0])
     return dataset.take(np.sort(generator.choice(dataset.n_rows, most, replace=False)))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hybridmix._typing import FloatArray, IntArray
+from hybridmix.data.blocks import TrainingRows
 from hybridmix.data.rows import MISSING_CODE, Dataset, Rows
 from hybridmix.families.base import Family
 from hybridmix.models.mixture import Mixture
@@ -15,18 +16,19 @@ METHODS = ("kmeans", "k-means++")
 
 
 def start_mixture(
-    dataset: Dataset,
+    dataset: TrainingRows,
     family: Family,
     n_components: int,
     init: str | FloatArray,
     generator: np.random.Generator,
 ) -> Mixture:
     """Return a first mixture of one class, from memberships of a sample of its rows."""
-    index, memberships = start_memberships(dataset, family, n_components, init, generator)
+    few = dataset.drawn(0, MOST_ROWS, generator)
+    index, memberships = start_memberships(few, family, n_components, init, generator)
     shares = memberships.sum(axis=1)
     return Mixture(
         family,
-        family.start(dataset.rows[index], memberships),
+        family.start(few.rows[index], memberships),
         np.log(shares / shares.sum()),
         np.zeros(1),
         (0, n_components),

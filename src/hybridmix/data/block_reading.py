@@ -1,0 +1,341 @@
+"""From a table in blocks to a schema and to encoded blocks, by a few passes over it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+from itertools import accumulate
+from typing import TYPE_CHECKING, ClassVar, TypeVar
+
+import numpy as np
+
+from hybridmix._typing import FloatArray, IntArray
+from hybridmix.data.block_labels import BlockLabels, LabelColumns
+from hybridmix.data.blocks import BlockedDataset, BlockSize, EncodedBlocks
+from hybridmix.data.columns import Columns, as_frame, read_columns
+from hybridmix.data.fingerprint import Fingerprint
+from hybridmix.data.naming import column_roles
+from hybridmix.data.rows import Dataset
+from hybridmix.data.schema import Schema
+from hybridmix.data.shape_options import (
+    MOST_SEARCHED,
+    PLAIN,
+    ShapeOption,
+    learned_shapes,
+)
+from hybridmix.data.shapes import ColumnShape
+from hybridmix.data.summaries import TableSummary, relative_weights
+
+if TYPE_CHECKING:
+    from hybridmix.data.frames import Frame
+
+T = TypeVar("T")
+
+
+class BlockSource(ABC):
+    """A table that comes in blocks of rows: the same ones in every pass.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Columns of the table.
+    """
+
+    names: tuple[str, ...]
+    # Readers of tables in memory refuse it by this mark.
+    is_block_source: ClassVar[bool] = True
+
+    @abstractmethod
+    def map(
+        self,
+        columns: Sequence[str],
+        function: Callable[..., T],
+        *arguments: Sequence[object],
+    ) -> Iterator[T]:
+        """Yield what a function returns for every block, in their order.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            Columns that the function needs.
+        function : callable
+            Takes a block, as a narwhals frame, and its own element of each argument.
+        *arguments : sequences
+            With an element for each block.
+        """
+
+    @abstractmethod
+    def encoded(
+        self, columns: Sequence[str], function: Callable[[Frame], tuple[Dataset, T]]
+    ) -> tuple[EncodedBlocks, list[T]]:
+        """Keep the encoded rows of every block; return what else there is to say of it.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            Columns that the function needs.
+        function : callable
+            Encodes a block, a narwhals frame, and says something about it.
+        """
+
+    @abstractmethod
+    def joined(
+        self, columns: Sequence[str], function: Callable[[object], np.ndarray]
+    ) -> object:
+        """Put what a function returns for every block one after the other.
+
+        The function takes a block as a frame of the library that has read it, and returns
+        an array with one line for each row.
+        """
+
+    def column(self, name: str) -> object:
+        """Return a column, such as one of labels, as an array."""
+        return self.joined([name], partial(_array, name=name))
+
+    def added(self, argument: str, given: object) -> tuple[BlockSource, str]:
+        """Return the table with labels or weights, and the name of their column.
+
+        Parameters
+        ----------
+        argument : str
+            What is given: ``"y"`` or ``"sample_weight"``.
+        given : object
+            What a user gave for it, which is not the name of a column.
+        """
+        raise TypeError(
+            f"{argument} must name a column of the table, since that is read block by "
+            f"block; got a {type(given).__name__}."
+        )
+
+    @abstractmethod
+    def completed(self, function: Callable[[object], object]) -> object:
+        """Return the table with what a function makes of its blocks."""
+
+    def check_columns(self, columns: Sequence[str]) -> None:
+        """Refuse columns that the table does not have."""
+        for name in columns:
+            if name not in self.names:
+                raise ValueError(
+                    f"There is no column {name!r} in the table; it has "
+                    f"{', '.join(self.names)}."
+                )
+
+
+def _array(block: object, name: str) -> np.ndarray:
+    frame = as_frame(block)
+    assert frame is not None, "blocks are data frames"
+    return np.asarray(frame[name].to_numpy())
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to make of the columns of a table.
+
+    Attributes
+    ----------
+    features : tuple of str
+        Columns to be modelled.
+    labels : LabelColumns
+        Columns of labels and weights.
+    categorical, shapes : object
+        The options ``categorical_features`` and ``column_shapes``.
+    scaling : str
+        As in `Schema.learn`.
+    unlabelled, class_weight : object
+        As in `HybridMixtureClassifier`.
+    """
+
+    features: tuple[str, ...]
+    labels: LabelColumns
+    categorical: Sequence[int | str | bool] | None
+    shapes: ShapeOption
+    scaling: str
+    unlabelled: object = None
+    class_weight: object = None
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns that are read."""
+        others = (self.labels.target, self.labels.weight)
+        return [*self.features, *(name for name in others if name is not None)]
+
+
+@dataclass(frozen=True)
+class LearnedBlocks:
+    """A table in blocks that is ready to be trained on.
+
+    Attributes
+    ----------
+    schema : Schema
+        What the rows show about the columns.
+    dataset : BlockedDataset
+        The encoded rows; to be closed after training.
+    classes : ndarray of shape (C,)
+        The labels.
+    fingerprint : Fingerprint
+        Of all rows.
+    """
+
+    schema: Schema
+    dataset: BlockedDataset
+    classes: np.ndarray
+    fingerprint: Fingerprint
+
+
+def learned_blocks(source: BlockSource, wanted: Wanted) -> LearnedBlocks:
+    """Learn a schema from all rows of a table, and encode them by it.
+
+    There are four passes over the table: over labels and weights, over rows that show the
+    shapes of columns, over all rows for categories and moments, and to encode them.
+
+    Parameters
+    ----------
+    source : BlockSource
+        The table.
+    wanted : Wanted
+        What to make of its columns.
+    """
+    source.check_columns(wanted.columns)
+    if not wanted.features:
+        raise ValueError("The table has no column besides those of y and weights.")
+    reader = _Reader(source, wanted)
+    labels = reader.labels()
+    shapes = reader.shapes(labels)
+    schema = reader.schema(labels, shapes)
+    encoder = _Encoder(schema, wanted.features, labels)
+    blocks, notes = source.encoded(wanted.columns, encoder)
+    fingerprint = reduce(Fingerprint.merge, [own.fingerprint for own in notes])
+    dataset = BlockedDataset.of(blocks, [own.size for own in notes])
+    return LearnedBlocks(schema, dataset, labels.classes, fingerprint)
+
+
+class _Reader:
+    """The passes over a table that come before its rows are encoded."""
+
+    def __init__(self, source: BlockSource, wanted: Wanted) -> None:
+        self._source = source
+        self._wanted = wanted
+        self._n_eligible: list[int] = []
+
+    def labels(self) -> BlockLabels:
+        """Count labels and weights."""
+        columns = self._wanted.labels
+        names = [n for n in (columns.target, columns.weight) if n is not None]
+        names = names or [self._wanted.features[0]]
+        censuses = list(self._source.map(names, columns.census))
+        if not any(tally.n_rows for own in censuses for tally in own.values()):
+            raise ValueError(
+                "Found array with 0 sample(s) while a minimum of 1 is required: the "
+                "table has no rows."
+            )
+        labels = BlockLabels.of(
+            columns, censuses, self._wanted.unlabelled, self._wanted.class_weight
+        )
+        self._n_eligible = [labels.n_eligible(own) for own in censuses]
+        return labels
+
+    def shapes(self, labels: BlockLabels) -> dict[int, ColumnShape]:
+        """Choose shapes of columns by rows that are spread over all blocks."""
+        if self._wanted.shapes == PLAIN:
+            return {}
+        import narwhals.stable.v2 as nw
+
+        step = max(1, -(-sum(self._n_eligible) // MOST_SEARCHED))
+        firsts = list(accumulate(self._n_eligible, initial=0))[:-1]
+        spread = _Spread(labels, step)
+        parts = list(self._source.map(self._wanted.columns, spread, firsts))
+        sample = nw.concat([frame for frame, _, _ in parts])
+        columns = read_columns(sample.select(list(self._wanted.features)).to_native())
+        real, _ = column_roles(columns, self._wanted.categorical)
+        groups = np.concatenate([own for _, own, _ in parts])
+        weights = None
+        if labels.scale is not None:
+            weights = np.concatenate([own for _, _, own in parts])
+        has_classes = self._wanted.labels.target is not None
+        return learned_shapes(
+            self._wanted.shapes,
+            columns,
+            real,
+            weights,
+            groups if has_classes else None,
+            self._wanted.scaling,
+        )
+
+    def schema(self, labels: BlockLabels, shapes: dict[int, ColumnShape]) -> Schema:
+        """Find categories and moments of all rows."""
+        summarise = _Summariser(self._wanted, labels, shapes)
+        notes = list(self._source.map(self._wanted.columns, summarise))
+        summary = reduce(TableSummary.merged, [own for own, _ in notes])
+        _, columns = notes[0]
+        real, categorical = column_roles(columns, self._wanted.categorical)
+        return Schema.from_summary(
+            columns, real, categorical, summary, self._wanted.scaling, shapes
+        )
+
+
+# What is done to blocks are objects of a module, which can be sent elsewhere.
+
+
+@dataclass(frozen=True)
+class _Spread:
+    """Takes every step-th row of those that have a label and a weight."""
+
+    labels: BlockLabels
+    step: int
+
+    def __call__(
+        self, frame: Frame, n_before: int
+    ) -> tuple[Frame, IntArray, FloatArray | None]:
+        labels, weights = self.labels.read(frame)
+        is_eligible = labels >= 0 if weights is None else (labels >= 0) & (weights > 0.0)
+        rows = np.flatnonzero(is_eligible)
+        rows = rows[-n_before % self.step :: self.step]
+        return frame[rows], labels[rows], None if weights is None else weights[rows]
+
+
+@dataclass(frozen=True)
+class _Summariser:
+    """Summarises the columns of a block."""
+
+    wanted: Wanted
+    labels: BlockLabels
+    shapes: dict[int, ColumnShape]
+
+    def __call__(self, frame: Frame) -> tuple[TableSummary, Columns]:
+        _, weights = self.labels.read(frame)
+        relative = None
+        if weights is not None and self.labels.scale is not None:
+            relative = relative_weights(weights, self.labels.scale.largest)
+        columns = read_columns(frame.select(list(self.wanted.features)).to_native())
+        real, categorical = column_roles(columns, self.wanted.categorical)
+        summary = TableSummary.of(columns, real, categorical, relative, self.shapes)
+        # Rows that are picked are copied; a slice would keep the whole block in memory.
+        few = frame.select(list(self.wanted.features))[[0]]
+        return summary, read_columns(few.to_native())
+
+
+@dataclass(frozen=True)
+class _Note:
+    """What is known of an encoded block."""
+
+    size: BlockSize
+    fingerprint: Fingerprint
+
+
+@dataclass(frozen=True)
+class _Encoder:
+    """Encodes a block, and arranges its rows for training."""
+
+    schema: Schema
+    features: tuple[str, ...]
+    labels: BlockLabels
+
+    def __call__(self, frame: Frame) -> tuple[Dataset, _Note]:
+        labels, weights = self.labels.read(frame)
+        columns = read_columns(frame.select(list(self.features)).to_native())
+        table = self.schema.encode(columns)
+        block = Dataset.arrange(table, labels, weights)
+        size = BlockSize.of(block, len(self.labels.classes))
+        return block, _Note(size, Fingerprint.of(table, weights))

@@ -1,0 +1,367 @@
+"""Training rows that are too many for memory: blocks, of which one is read at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Generic, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+
+from hybridmix._typing import FloatArray, IntArray, Sum
+from hybridmix.data.rows import UNLABELLED, Dataset, joined
+
+T = TypeVar("T")
+# Rows that are held out of a table of blocks are kept in memory; more say little more.
+_MOST_HELD = 50_000
+
+
+class EncodedBlocks(Protocol):
+    """Where encoded blocks of rows are: in a file, or on the workers of a cluster."""
+
+    def map(
+        self,
+        numbers: Sequence[int],
+        function: Callable[..., T],
+        *arguments: Sequence[object],
+    ) -> Iterator[T]:
+        """Yield what a function returns for some blocks, in their order.
+
+        Parameters
+        ----------
+        numbers : sequence of int
+            Which blocks.
+        function : callable
+            Takes a block, a `Dataset`, and its own element of each of the arguments.
+        *arguments : sequences
+            With an element for each block of these numbers.
+        """
+        ...
+
+    def summed(
+        self,
+        numbers: Sequence[int],
+        function: Callable[..., Sum],
+        *arguments: Sequence[object],
+    ) -> Sum:
+        """Add up what a function returns for some blocks, always in the same order."""
+        ...
+
+    def close(self) -> None:
+        """Give back what the blocks take."""
+        ...
+
+
+@dataclass(frozen=True)
+class BlockSize:
+    """How many rows of each label a block has, and their weight.
+
+    Attributes
+    ----------
+    counts : ndarray of int, shape (C + 1,)
+        Numbers of rows; first of the unlabelled ones, then of each class.
+    weights : ndarray of shape (C + 1,)
+        Sums of their sample weights.
+    has_holes : bool
+        Whether real cells are missing.
+    """
+
+    counts: IntArray
+    weights: FloatArray
+    has_holes: bool
+
+    @classmethod
+    def of(cls, block: Dataset, n_classes: int) -> BlockSize:
+        """Count the rows of a block."""
+        places, size = block.labels + 1, n_classes + 1
+        return cls(
+            np.bincount(places, minlength=size),
+            np.bincount(places, block.weights, size).astype(np.float64),
+            block.has_holes,
+        )
+
+
+@dataclass(frozen=True)
+class _View:
+    """Which rows of a block count, and what their labels are called.
+
+    Attributes
+    ----------
+    chosen : tuple of int
+        Labels that are in use, ascending.
+    numbers : tuple of int
+        What these are called; ascending.
+    """
+
+    chosen: tuple[int, ...]
+    numbers: tuple[int, ...]
+
+    def of(self, block: Dataset, left_out: IntArray) -> Dataset:
+        """Return these rows of a block, without those of some positions."""
+        if len(left_out):
+            block = block.take(np.delete(np.arange(block.n_rows), left_out))
+        if self.chosen != self.numbers:
+            return block.of_classes(list(self.chosen))
+        # Labels that keep their names are neighbours.
+        first, last = self.chosen[0], self.chosen[-1]
+        if first <= block.labels[0] and block.labels[-1] <= last:
+            return block
+        start, stop = np.searchsorted(block.labels, [first, last + 1])
+        return block.part(int(start), int(stop))
+
+
+@dataclass(frozen=True)
+class BlockedDataset:
+    """Training rows in blocks, each of which is a `Dataset`; at most one is in memory.
+
+    Rows are numbered by label first, then by block: in the order that `Dataset.arrange`
+    gives to the rows of a complete table. What is taken out is an ordinary `Dataset`.
+
+    Attributes
+    ----------
+    blocks : EncodedBlocks
+        The blocks.
+    sizes : tuple of BlockSize
+        What each of them holds.
+    view : _View
+        Which of their rows count.
+    left_out : tuple of ndarray of int
+        For each block, positions of rows that do not count.
+    """
+
+    blocks: EncodedBlocks
+    sizes: tuple[BlockSize, ...]
+    view: _View
+    left_out: tuple[IntArray, ...]
+
+    @classmethod
+    def of(cls, blocks: EncodedBlocks, sizes: Sequence[BlockSize]) -> BlockedDataset:
+        """Return all rows of some blocks."""
+        labels = tuple(range(UNLABELLED, len(sizes[0].counts) - 1))
+        nothing = (np.empty(0, np.intp),) * len(sizes)
+        return cls(blocks, tuple(sizes), _View(labels, labels), nothing)
+
+    def close(self) -> None:
+        """Give back what the blocks take; the rows cannot be read afterwards."""
+        self.blocks.close()
+
+    # Sizes ------------------------------------------------------------------------
+
+    @property
+    def _places(self) -> list[int]:
+        """Where the labels in use stand in the counts of blocks."""
+        return [label + 1 for label in self.view.chosen]
+
+    @property
+    def _counts(self) -> IntArray:
+        """Numbers of rows by label in use and by block, (L, B)."""
+        return np.array([size.counts for size in self.sizes]).T[self._places]
+
+    @property
+    def _weights(self) -> FloatArray:
+        """Sums of sample weights by label in use, (L,)."""
+        total = np.sum([size.weights for size in self.sizes], axis=0)
+        return np.asarray(total, dtype=np.float64)[self._places]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self._counts.sum())
+
+    @property
+    def total_weight(self) -> float:
+        """Sum of the sample weights."""
+        return float(self._weights.sum())
+
+    @property
+    def n_labels(self) -> int:
+        """The largest class number, plus one."""
+        return max(self.view.numbers, default=UNLABELLED) + 1
+
+    @property
+    def has_holes(self) -> bool:
+        """Whether real cells are missing."""
+        return any(size.has_holes for size in self.sizes)
+
+    def label_counts(self, n_classes: int = 0) -> IntArray:
+        """Return the numbers of rows of each class, (C,)."""
+        counts = np.zeros(max(n_classes, self.n_labels), np.intp)
+        for number, count in zip(
+            self.view.numbers, self._counts.sum(axis=1), strict=True
+        ):
+            if number != UNLABELLED:
+                counts[number] = count
+        return counts
+
+    def class_weights(self, n_classes: int) -> FloatArray:
+        """Return the sums of the sample weights of the classes, (C,)."""
+        weights = np.zeros(n_classes)
+        for number, weight in zip(self.view.numbers, self._weights, strict=True):
+            if number != UNLABELLED:
+                weights[number] = weight
+        return weights
+
+    # Parts ------------------------------------------------------------------------
+
+    def labelled(self) -> BlockedDataset:
+        """Return the rows that have a label."""
+        return self._with([label for label in self.view.numbers if label != UNLABELLED])
+
+    def unlabelled(self) -> BlockedDataset:
+        """Return the rows that have no label."""
+        return self._with([label for label in self.view.numbers if label == UNLABELLED])
+
+    def of_class(self, label: int) -> BlockedDataset:
+        """Return the rows of one class; their label becomes 0."""
+        return self.of_classes([label])
+
+    def of_classes(self, labels: list[int]) -> BlockedDataset:
+        """Return the rows of some classes, ascending, which are numbered anew."""
+        part = self._with(labels)
+        numbers = tuple(range(len(labels)))
+        return replace(part, view=_View(part.view.chosen, numbers))
+
+    def _with(self, numbers: list[int]) -> BlockedDataset:
+        known = dict(zip(self.view.numbers, self.view.chosen, strict=True))
+        kept = [number for number in numbers if number in known]
+        view = _View(tuple(known[number] for number in kept), tuple(kept))
+        return replace(self, view=view)
+
+    def first_block(self) -> Dataset:
+        """Return the rows of the first block that has any."""
+        numbers = self._filled()[:1]
+        [block] = self._map(numbers, _itself)
+        return block
+
+    def take(self, index: IntArray) -> Dataset:
+        """Return some of the rows, in ascending order, in memory."""
+        block, position = self._located(index)
+        numbers = np.unique(block).tolist() or self._filled()[:1]
+        wanted = [position[block == number] for number in numbers]
+        parts = self._map(numbers, Dataset.take, wanted)
+        # Parts come block by block, and rows are numbered label by label.
+        order = np.concatenate([np.flatnonzero(block == number) for number in numbers])
+        return joined(list(parts)).take(np.argsort(order))
+
+    def _located(self, index: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the blocks of rows of some numbers, and their positions in these."""
+        counts = self._counts
+        ends = np.cumsum(counts).reshape(counts.shape)
+        cell = np.searchsorted(ends.ravel(), index, side="right")
+        label, block = np.divmod(cell, counts.shape[1])
+        first = (np.cumsum(counts, axis=0) - counts)[label, block]
+        return block, first + index - (ends - counts)[label, block]
+
+    def _map(
+        self,
+        numbers: Sequence[int],
+        function: Callable[..., T],
+        *arguments: Sequence[object],
+    ) -> Iterator[T]:
+        """Yield what a function returns for the rows of some blocks that count."""
+        left_out = [self.left_out[number] for number in numbers]
+        viewed = _Viewed(self.view, function)
+        return self.blocks.map(numbers, viewed, left_out, *arguments)
+
+    def drawn(self, label: int, n_rows: int, generator: np.random.Generator) -> Dataset:
+        """Draw rows of a class, or of all if it has none; all if there are no more."""
+        own = self.of_class(label)
+        own = own if own.n_rows else self
+        if own.n_rows <= n_rows:
+            return own.take(np.arange(own.n_rows))
+        return own.take(np.sort(generator.choice(own.n_rows, n_rows, replace=False)))
+
+    def thinned(self, n_rows: int, generator: np.random.Generator) -> Dataset:
+        """Return a random part of the rows, in memory, as `Dataset.thinned` does."""
+        kept, start = [], 0
+        for part in (self.unlabelled(), self.labelled()):
+            n_own, stop = part.n_rows, start + part.n_rows
+            if n_own > n_rows:
+                chosen = start + generator.choice(n_own, n_rows, replace=False)
+                counts = part._counts.sum(axis=1)
+                firsts = start + (np.cumsum(counts) - counts)[counts > 0]
+                kept.append(np.union1d(chosen, firsts))
+            else:
+                kept.append(np.arange(start, stop))
+            start = stop
+        return self.take(np.concatenate(kept))
+
+    def in_memory(self, n_rows: int) -> Dataset:
+        """Return up to this many labelled and unlabelled rows, spread over all blocks."""
+        edge, end = self.unlabelled().n_rows, self.n_rows
+        spread = [
+            np.arange(start, stop, max(1, -(-(stop - start) // n_rows)))
+            for start, stop in ((0, edge), (edge, end))
+        ]
+        return self.take(np.concatenate(spread))
+
+    def split(
+        self, share: float, generator: np.random.Generator
+    ) -> tuple[BlockedDataset, Dataset]:
+        """Hold out a share of the labelled rows of each class; return rest and held.
+
+        At most 50,000 rows are held out, since they are kept in memory.
+        """
+        most = _MOST_HELD / max(self.labelled().n_rows, 1)
+        held, start = [], self.unlabelled().n_rows
+        for count in self.label_counts().tolist():
+            n_held = int(min(share, most) * count)
+            held.append(start + generator.choice(count, n_held, replace=False))
+            start += count
+        index = np.sort(np.concatenate(held))
+        return self._without(index), self.take(index)
+
+    def _without(self, index: IntArray) -> BlockedDataset:
+        """Return all rows but those of some numbers."""
+        block, position = self._located(index)
+        left_out = tuple(position[block == k] for k in range(len(self.sizes)))
+        rest = replace(self, left_out=left_out)
+        numbers = self._filled()
+        sizes = list(self.sizes)
+        n_classes = [len(sizes[0].counts) - 1] * len(numbers)
+        measured = rest._map(numbers, BlockSize.of, n_classes)
+        for number, size in zip(numbers, measured, strict=True):
+            sizes[number] = size
+        return replace(rest, sizes=tuple(sizes))
+
+    def n_distinct(self, enough: int) -> int:
+        """Count distinct rows, up to a number that is enough."""
+        seen: list[Dataset] = []
+        for number in self._filled():
+            [part] = self._map([number], _first_distinct, [enough])
+            seen = [_first_distinct(joined([*seen, part]), enough)]
+            if seen[0].n_rows == enough:
+                break
+        return sum(part.n_rows for part in seen)
+
+    def summed(self, function: Callable[[Dataset], Sum]) -> Sum:
+        """Return the sum of a function over the blocks that have any of the rows."""
+        numbers = self._filled()
+        left_out = [self.left_out[number] for number in numbers]
+        return self.blocks.summed(numbers, _Viewed(self.view, function), left_out)
+
+    def _filled(self) -> list[int]:
+        """Return the blocks that have any of the rows."""
+        return np.flatnonzero(self._counts.sum(axis=0) > 0).tolist()
+
+
+TrainingRows: TypeAlias = Dataset | BlockedDataset
+
+
+@dataclass(frozen=True)
+class _Viewed(Generic[T]):
+    """Applies a function to the rows of a block that count; can be sent elsewhere."""
+
+    view: _View
+    function: Callable[..., T]
+
+    def __call__(self, block: Dataset, left_out: IntArray, *arguments: object) -> T:
+        return self.function(self.view.of(block, left_out), *arguments)
+
+
+def _itself(rows: Dataset) -> Dataset:
+    return rows
+
+
+def _first_distinct(rows: Dataset, enough: int) -> Dataset:
+    return rows.take(rows.rows.distinct(enough))

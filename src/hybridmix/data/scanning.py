@@ -1,0 +1,253 @@
+"""Tables that are read from files block by block, in bounded memory."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from hybridmix._checks import check_word
+from hybridmix.data.block_file import BlockFile
+from hybridmix.data.block_readers import Reader, imported, reader_of
+from hybridmix.data.block_reading import BlockSource
+from hybridmix.data.blocks import EncodedBlocks
+from hybridmix.data.frames import as_frame
+from hybridmix.data.rows import Dataset
+
+if TYPE_CHECKING:
+    import pyarrow.dataset
+
+    from hybridmix.data.frames import Frame
+
+T = TypeVar("T")
+
+# What the parts of a block take at their widest, compared with a table of floats: as
+# read, as a matrix, encoded, arranged, and what an evaluation makes of it.
+_COPIES = 12
+_FEWEST_ROWS, _MOST_ROWS = 256, 1 << 20
+_UNITS = {"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "KI": 2**10, "MI": 2**20, "GI": 2**30}
+DTYPES = {"float64": np.float64, "float32": np.float32}
+
+
+def scan(
+    source: object,
+    *,
+    columns: Sequence[str] | None = None,
+    memory: int | str = "256MB",
+    cache: str | os.PathLike[str] | None = None,
+    dtype: str = "float64",
+) -> ScannedTable:
+    """Read a table block by block, so that it need not fit into memory.
+
+    What it returns takes the place of ``X``: in ``fit`` of `MixtureDensity`,
+    `HybridMixtureClassifier` and `MixtureOutlierDetector`, with names of columns as ``y``
+    and ``sample_weight``, and in everything that predicts.
+
+    Parameters
+    ----------
+    source : path, list of paths, pyarrow.dataset.Dataset or polars.LazyFrame
+        Parquet, Feather or CSV files, or folders of them, which need the extra
+        ``hybridmix[arrow]``; or a table that one of these libraries reads lazily.
+    columns : sequence of str or None, default=None
+        Columns of the table; None for all.
+    memory : int or str, default="256MB"
+        About how much memory the rows may take at a time, in bytes or with a unit. The
+        program itself takes 150 to 250 MB more.
+    cache : path or None, default=None
+        Folder for encoded rows, which training reads again and again: 8 bytes for each
+        number. The file has no name there, and is gone when training ends or is killed.
+        None for the system's folder of temporary files; name another one if that is in
+        memory.
+    dtype : {"float64", "float32"}, default="float64"
+        Type of the encoded numbers in that file. "float32" takes half the room and
+        rounds to seven digits.
+
+    Returns
+    -------
+    table : ScannedTable
+        The table. Iterating over it yields its blocks.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import polars
+    >>> from hybridmix import MixtureDensity, scan
+    >>> table = scan(polars.LazyFrame({"x": [0.1, 0.3, 0.2, 5.1, 5.3], "y": range(5)}))
+    >>> MixtureDensity(1, covariance_type="full").fit(table).means_.round(1)
+    array([[2.2, 2. ]])
+    """
+    check_word("dtype", dtype, DTYPES)
+    n_bytes = _bytes_of(memory)
+    reader = reader_of(source)
+    names = reader.names if columns is None else tuple(columns)
+    table = ScannedTable(reader, reader.names, n_bytes, cache, dtype)
+    table.check_columns(names)
+    return table.select(names)
+
+
+class ScannedTable(BlockSource):
+    """A table in files, or one that is read lazily; see `scan`.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Columns of the table.
+    """
+
+    def __init__(
+        self,
+        reader: Reader,
+        names: tuple[str, ...],
+        memory: int,
+        cache: str | os.PathLike[str] | None,
+        dtype: str,
+    ) -> None:
+        self._reader = reader
+        self.names = names
+        self._memory = memory
+        self._cache = cache
+        self._dtype = dtype
+
+    def __repr__(self) -> str:
+        return f"ScannedTable({self._reader}, columns={list(self.names)})"
+
+    def select(self, columns: Iterable[str]) -> ScannedTable:
+        """Return the table with some of its columns only."""
+        names = tuple(columns)
+        self.check_columns(names)
+        return ScannedTable(self._reader, names, self._memory, self._cache, self._dtype)
+
+    def __iter__(self) -> Iterator[object]:
+        """Yield blocks of rows: tables of pyarrow, or data frames of polars."""
+        return (block.to_native() for block in self._blocks(self.names))
+
+    def write(
+        self,
+        path: str | os.PathLike[str],
+        function: Callable[[object], object] | None = None,
+    ) -> None:
+        """Write what a function makes of each block, as a folder of Parquet files.
+
+        The folder appears whole or not at all.
+
+        Parameters
+        ----------
+        path : path
+            A folder that does not exist yet.
+        function : callable or None, default=None
+            Takes a block and returns a data frame, or a dictionary from names to arrays:
+            ``model.impute``, or ``lambda block: {"score": model.typicality(block)}``.
+            None for the block itself.
+        """
+        parquet = imported("pyarrow.parquet", "arrow")
+        target = Path(path)
+        if target.exists():
+            raise FileExistsError(f"{target} exists: name a folder that does not.")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=".hybridmix-", dir=target.parent))
+        try:
+            for number, block in enumerate(self):
+                made = _arrow_table(block if function is None else function(block))
+                parquet.write_table(made, folder / f"part-{number:05d}.parquet")
+            folder.chmod(0o777 & ~_umask())
+            folder.rename(target)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+    # What training asks for ---------------------------------------------------------
+
+    def _blocks(self, columns: Sequence[str]) -> Iterator[Frame]:
+        import narwhals.stable.v2 as nw
+
+        n_rows = int(self._memory / (8 * _COPIES * max(len(self.names), 1)))
+        n_rows = min(max(n_rows, _FEWEST_ROWS), _MOST_ROWS)
+        for block in self._reader.blocks(list(columns), n_rows):
+            yield nw.from_native(block, eager_only=True)
+
+    def map(
+        self,
+        columns: Sequence[str],
+        function: Callable[..., T],
+        *arguments: Sequence[object],
+    ) -> Iterator[T]:
+        """Yield what a function returns for every block; see `BlockSource`."""
+        n_before = 0
+        for block, *own in zip(self._blocks(columns), *arguments, strict=bool(arguments)):
+            try:
+                yield function(block, *own)
+            except ValueError as error:
+                error.add_note(f"Rows are counted from row {n_before} of the table.")
+                raise
+            n_before += block.shape[0]
+
+    def encoded(
+        self, columns: Sequence[str], function: Callable[[Frame], tuple[Dataset, T]]
+    ) -> tuple[EncodedBlocks, list[T]]:
+        """Write the encoded rows of every block to a file; see `BlockSource`."""
+        file = BlockFile(self._cache, DTYPES[self._dtype])
+        notes = []
+        try:
+            for block, note in self.map(columns, function):
+                file.append(block)
+                notes.append(note)
+        except BaseException:
+            file.close()
+            raise
+        return file, notes
+
+    def joined(
+        self, columns: Sequence[str], function: Callable[[object], np.ndarray]
+    ) -> object:
+        """Put what a function returns for every block one after the other."""
+        self.check_columns(columns)
+        parts = [function(block.to_native()) for block in self._blocks(columns)]
+        if not parts:
+            raise ValueError("The table has no rows.")
+        return np.concatenate(parts)
+
+    def completed(self, function: Callable[[object], object]) -> object:
+        """Refuse to make a copy of the table in memory."""
+        raise TypeError(
+            "A completed copy of this table may not fit into memory. Write it block by "
+            "block: table.write(folder, model.impute)."
+        )
+
+
+# Values ---------------------------------------------------------------------------------
+
+
+def _bytes_of(memory: int | str) -> int:
+    """Return a number of bytes, such as that of "500MB"."""
+    found = re.fullmatch(r"\s*([\d.]+)\s*([KMG]?I?)B?\s*", str(memory).upper())
+    n_bytes = float(found[1]) * _UNITS.get(found[2], 0) if found else 0.0
+    if n_bytes < 1:
+        raise ValueError(
+            f"memory={memory!r} is not a number of bytes, such as 500_000_000 or '500MB'."
+        )
+    return int(n_bytes)
+
+
+def _arrow_table(made: object) -> pyarrow.Table:
+    """Return a table of pyarrow for a data frame, or for arrays by name."""
+    if isinstance(made, Mapping):
+        return imported("pyarrow", "arrow").table(dict(made))
+    frame = as_frame(made, "The result")
+    if frame is None:
+        raise TypeError(
+            f"The function returned a {type(made).__name__}. It must return a data "
+            "frame, or a dictionary from names of columns to arrays."
+        )
+    return frame.to_arrow()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,140 @@
+"""Dask data frames: the same models as in memory, and lazy predictions."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from hybridmix import HybridMixtureClassifier, MixtureDensity, MixtureOutlierDetector
+
+dask = pytest.importorskip("dask")
+dd = pytest.importorskip("dask.dataframe")
+
+FEATURES = ["x0", "x1", "x2", "c"]
+OPTIONS = {"n_components": 2, "random_state": 0}
+
+
+def make_table(n_rows=400, seed=0):
+    """Mixed columns with holes and weights, a class and a category that come late."""
+    generator = np.random.default_rng(seed)
+    labels = np.sort(generator.integers(3, size=n_rows))
+    real = generator.normal(size=(n_rows, 3)) + 1.5 * labels[:, None]
+    # The first partition is complete.
+    real[100:][generator.random((n_rows - 100, 3)) < 0.1] = np.nan
+    table = pd.DataFrame(real, columns=FEATURES[:3])
+    table["c"] = np.where(np.arange(n_rows) < 390, "a", "late")
+    table["species"] = np.array(["p", "q", "r"])[labels]
+    weights = generator.integers(0, 3, size=n_rows).astype(float)
+    weights[100:200] = 0.0
+    weights[150] = 1.0
+    return table.assign(w=weights)
+
+
+TABLE = make_table()
+X, Y, W = TABLE[FEATURES], TABLE["species"], TABLE["w"]
+
+
+def partitioned(table=TABLE, n_partitions=4):
+    """Return a frame of unknown divisions with two empty partitions."""
+    frame = dd.from_pandas(table, npartitions=n_partitions)
+    empty = dd.from_pandas(table[:0], npartitions=1)
+    return dd.concat([empty, frame, empty], interleave_partitions=True).clear_divisions()
+
+
+@pytest.fixture(autouse=True)
+def in_this_thread():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "tied", "diag", "spherical"])
+def test_models_are_those_of_memory(covariance_type):
+    options = {**OPTIONS, "covariance_type": covariance_type}
+    density = MixtureDensity(**options).fit(X, sample_weight=W)
+    expected = density.score_samples(X)
+    density.fit(partitioned()[[*FEATURES, "w"]], sample_weight="w")
+    np.testing.assert_allclose(density.score_samples(X), expected, rtol=0, atol=1e-10)
+    hybrid = {**options, "tradeoff": 3.0, "n_steps": 5}
+    own = HybridMixtureClassifier(**hybrid).fit(X, Y, W)
+    other = HybridMixtureClassifier(**hybrid).fit(partitioned(), "species", "w")
+    np.testing.assert_allclose(
+        other.predict_proba(X), own.predict_proba(X), rtol=0, atol=1e-10
+    )
+    assert other.classes_.tolist() == ["p", "q", "r"]
+
+
+def test_labels_and_weights_may_be_series():
+    frame = partitioned()
+    options = {**OPTIONS, "covariance_type": "full"}
+    own = HybridMixtureClassifier("likelihood", **options).fit(X, Y, W)
+    other = HybridMixtureClassifier("likelihood", **options)
+    other.fit(frame[FEATURES], frame["species"], frame["w"])
+    assert other.feature_names_in_.tolist() == FEATURES
+    np.testing.assert_allclose(other.predict_proba(X), own.predict_proba(X), atol=1e-10)
+    with pytest.raises(ValueError, match="rows in a partition"):
+        other.fit(frame[FEATURES], dd.from_pandas(Y[:300], npartitions=6))
+
+
+def test_predictions_are_lazy():
+    model = HybridMixtureClassifier("likelihood", covariance_type="full", **OPTIONS)
+    model.fit(X, Y)
+    frame = partitioned()
+    for method in ("predict", "predict_proba", "score_samples", "typicality"):
+        found = getattr(model, method)(frame)
+        expected = getattr(model, method)(X)
+        assert dask.is_dask_collection(found)
+        assert found.dtype == expected.dtype
+        assert found.ndim == expected.ndim
+        if method == "predict":
+            assert found.compute().tolist() == expected.tolist()
+        else:
+            np.testing.assert_allclose(found.compute(), expected, rtol=0, atol=1e-12)
+    assert model.score(frame, "species", "w") == model.score(X, Y, W)
+    filled = model.impute(frame[FEATURES])
+    assert dask.is_dask_collection(filled)
+    pd.testing.assert_frame_equal(
+        filled.compute().reset_index(drop=True),
+        model.impute(X),
+        check_dtype=False,
+        rtol=1e-12,
+    )
+
+
+def test_detector_takes_partitions():
+    detector = MixtureOutlierDetector(1, covariance_type="full", contamination=0.1)
+    expected = detector.fit(X).predict(X)
+    found = detector.fit(partitioned()[FEATURES]).predict(partitioned())
+    assert found.compute().tolist() == expected.tolist()
+
+
+def test_searches_take_partitions():
+    model = HybridMixtureClassifier(random_state=0, effort="fast")
+    model.fit(partitioned()[["x0", "x1", "species"]], "species")
+    assert model.n_searched_ == 400
+
+
+def test_fitted_models_hold_nothing_of_dask():
+    model = MixtureDensity(1, covariance_type="full").fit(partitioned()[FEATURES])
+    assert b"dask" not in pickle.dumps(model)
+
+
+def test_results_do_not_depend_on_the_number_of_workers():
+    distributed = pytest.importorskip("distributed")
+    options = {**OPTIONS, "covariance_type": "full", "tradeoff": 3.0, "n_steps": 3}
+    found = []
+    for n_workers in (1, 2):
+        with (
+            dask.config.set(scheduler=None),
+            distributed.LocalCluster(
+                n_workers=n_workers,
+                threads_per_worker=1,
+                processes=False,
+                dashboard_address=None,
+            ) as cluster,
+            distributed.Client(cluster),
+        ):
+            frame = partitioned()[[*FEATURES, "species"]]
+            model = HybridMixtureClassifier(**options).fit(frame, "species")
+            found.append(model.predict_proba(X))
+    np.testing.assert_array_equal(*found)
