@@ -11,6 +11,7 @@ import numpy as np
 
 from hybridmix._chunks import chunk_rows
 from hybridmix._parallel import Workers
+from hybridmix._scratch import lasting, reused
 from hybridmix._typing import FloatArray, IntArray, Sum
 from hybridmix.data.rows import RowSource
 from hybridmix.models.base import Evaluation, Model, P, S
@@ -76,7 +77,8 @@ class ChunkedRows:
         if self._kept is None:
             return model.prepare(self._source[self.chunks[number]])
         if self._kept[number] is None:
-            self._kept[number] = model.prepare(self._source[self.chunks[number]])
+            with lasting():
+                self._kept[number] = model.prepare(self._source[self.chunks[number]])
         return self._kept[number]  # type: ignore[return-value]
 
     def evaluate(self, number: int, model: Model[P, S]) -> Evaluation[S]:
@@ -123,8 +125,12 @@ class ChunkedRows:
         self, model: Model[P, S], read: Callable[[Evaluation[S]], np.ndarray]
     ) -> np.ndarray:
         """Evaluate all rows, and join what is read along the last axis."""
-        parts = self.map(lambda number: read(self.evaluate(number, model)))
-        return np.concatenate(list(parts), axis=-1)
+
+        def of_chunk(number: int) -> np.ndarray:
+            with reused():
+                return np.array(read(self.evaluate(number, model)))
+
+        return np.concatenate(list(self.map(of_chunk)), axis=-1)
 
 
 def log_joint(model: Model, source: RowSource, workers: Workers) -> FloatArray:

@@ -10,6 +10,7 @@ from typing import Generic
 import numpy as np
 
 from hybridmix._parallel import Workers
+from hybridmix._scratch import reused
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.blocks import BlockedDataset
 from hybridmix.data.rows import UNLABELLED, LabelledUnits, Rows
@@ -166,10 +167,11 @@ class Problem:
 
         def add_chunk(number: int, total: Assessment[S]) -> None:
             label = self._label_of[number]
-            if not self._labels_are_apart:
-                self._add_chunk(number, views[label], total, classes)
-            elif classes is None or (label != UNLABELLED and classes[label]):
-                self._add_chunk(number, views[label], total)
+            with reused():
+                if not self._labels_are_apart:
+                    self._add_chunk(number, views[label], total, classes)
+                elif classes is None or (label != UNLABELLED and classes[label]):
+                    self._add_chunk(number, views[label], total)
 
         return self._rows.sum(add_chunk, lambda: self._nothing(model))
 
