@@ -84,6 +84,8 @@ class Problem:
         Threads to run on.
     learn_class_prior : bool
         Whether class probabilities are learned, or kept as they are.
+    keep : bool
+        Keep rearranged rows for further evaluations, if they fit into memory.
 
     Attributes
     ----------
@@ -100,6 +102,7 @@ class Problem:
         model: Model,
         workers: Workers,
         learn_class_prior: bool = True,
+        keep: bool = True,
     ) -> None:
         self._describe(dataset, objective, model, learn_class_prior)
         self._dataset = dataset
@@ -121,7 +124,7 @@ class Problem:
             size = model if n_unlabelled else model.of_class(0)
         elif self._labels_are_apart:
             borders = (np.flatnonzero(np.diff(dataset.labels)) + 1).tolist()
-        self._rows = ChunkedRows(dataset.rows, size, workers, borders, keep=True)
+        self._rows = ChunkedRows(dataset.rows, size, workers, borders, keep)
         self._label_of = [int(dataset.labels[chunk.start]) for chunk in self._rows.chunks]
 
     def _describe(
@@ -315,7 +318,7 @@ def _block_assessment(
     workers: Workers,
     learn_class_prior: bool,
 ) -> Assessment[S]:
-    problem = Problem(block, objective, model, workers, learn_class_prior)
+    problem = Problem(block, objective, model, workers, learn_class_prior, keep=False)
     return problem.assess(model, classes)
 
 
