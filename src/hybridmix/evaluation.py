@@ -23,6 +23,8 @@ Result = TypeVar("Result")
 _N_TASKS = 16
 # Below this much arithmetic, handing work to threads takes longer than doing it.
 _SMALL = 40_000_000
+# Otherwise there are this many chunks or more, so that threads have something to share.
+_FEWEST_CHUNKS = 4
 # Rearranged rows are kept between evaluations as long as they fit here.
 _KEPT_BYTES = 64 << 20
 
@@ -56,13 +58,16 @@ class ChunkedRows:
         observed = source.observed
         width = model.width(observed)
         edges = [0, *borders, source.n_rows]
-        lengths, n_frames = source.lengths, source.n_rows
-        if lengths is None:
-            self.chunks = list(_equal_chunks(edges, chunk_rows(width)))
-        else:
-            n_frames = int(lengths.sum())
-            self.chunks = list(_chunks_of_sequences(edges, lengths, chunk_rows(width)))
+        lengths = source.lengths
+        n_frames = source.n_rows if lengths is None else int(lengths.sum())
+        size = chunk_rows(width)
         small = n_frames * model.work(observed) < _SMALL
+        if not small:
+            size = min(size, -(-n_frames // _FEWEST_CHUNKS))
+        if lengths is None:
+            self.chunks = list(_equal_chunks(edges, size))
+        else:
+            self.chunks = list(_chunks_of_sequences(edges, lengths, size))
         self._workers = Workers(1) if small else workers
         keep = keep and n_frames * model.kept_width(observed) * 8 <= _KEPT_BYTES
         self._kept: list[object] | None = [None] * len(self.chunks) if keep else None
