@@ -31,12 +31,27 @@ class Table:
 
     Scaling waits until rows are asked for, so that a table of the size of memory is not
     copied to be predicted.
+
+    Attributes
+    ----------
+    schema : Schema
+        What is known of its columns.
+    real : ndarray of shape (n, d)
+        Real values as they are, NaN where missing.
+    codes : ndarray of shape (n, f)
+        Category numbers, -1 where missing.
+    has_holes : bool
+        Whether a real value is missing.
+    dtype : type
+        Of the real values of the rows that it hands out; these are scaled in double
+        precision first.
     """
 
     schema: Schema
     real: FloatArray
     codes: IntArray
     has_holes: bool
+    dtype: type[np.floating] = np.float64
 
     @property
     def n_rows(self) -> int:
@@ -58,7 +73,7 @@ class Table:
             for first in range(0, len(index), _BLOCK)
         )
         n_codes = self.codes.shape[1] + len(self.schema.shaping.spiked)
-        real = np.empty((self.real.shape[1], len(index)))
+        real = np.empty((self.real.shape[1], len(index)), self.dtype)
         codes = np.empty((n_codes, len(index)), self.codes.dtype)
         observed = None
         for own, part in parts:
@@ -79,7 +94,8 @@ class Table:
                 observed = ~hole
                 real[hole] = 0.0
         codes = np.vstack([self.codes[index].T, self.schema.shaping.codes(values)])
-        return Rows(real, observed, np.ascontiguousarray(codes))
+        rows = Rows(real, observed, np.ascontiguousarray(codes))
+        return rows.astype(self.dtype)
 
     @property
     def observed(self) -> BoolArray | None:
