@@ -48,11 +48,17 @@ TablePath = Annotated[
 ModelPath = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A model file written by fit.")
 ]
+TableOrBoth = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="[MODEL] TABLE",
+        help="A table, and before it the model to use instead of one fitted to the table "
+        "itself.",
+    ),
+]
 GivenModel = Annotated[
     Path | None,
-    typer.Option(
-        "--model", "-m", help="Use this model instead of one fitted to the table itself."
-    ),
+    typer.Option("--model", "-m", help="Another way to name the model."),
 ]
 ModelOutput = Annotated[
     Path, typer.Option("--output", "-o", help="The model file to write.")
@@ -88,6 +94,15 @@ TestTarget = Annotated[
         "-t",
         help="Column of the labels or targets, if not the one used in training; of "
         "several targets, A,B.",
+        metavar="NAME",
+    ),
+]
+KeptOut = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        "-t",
+        help="Column of the labels: it is neither learned from nor changed.",
         metavar="NAME",
     ),
 ]

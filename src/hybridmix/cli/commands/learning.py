@@ -189,7 +189,7 @@ def _next_step(model: Model, output: Path) -> str:
     """Return a command that makes use of a density."""
     if model.is_sequential:
         return f"predict {output} TABLE --per-frame"
-    return f"outliers TABLE --model {output}"
+    return f"outliers {output} TABLE"
 
 
 def _sum_up_target(target: Target, estimator: Any) -> dict[str, Any]:
