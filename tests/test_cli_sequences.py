@@ -11,7 +11,7 @@ import hybridmix
 from hybridmix import HMMDensity, HybridHMMClassifier, Sequences
 
 FIT = ["--sequence", "recording", "--time", "t"]
-QUICK = ["--states", 3, "--topology", "left-right", "--covariance", "diag"]
+QUICK = ["--states", 3, "--topology", "left-right", "--covariance", "diag", "--no-check"]
 LABELLED = ["--target", "gesture", "--tradeoff", 1]
 
 

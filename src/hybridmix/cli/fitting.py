@@ -71,6 +71,11 @@ class Training:
         assert self.target is not None
         return self.target.task
 
+    @property
+    def y(self) -> np.ndarray | None:
+        """The labels or targets, if there are any."""
+        return None if self.target is None else self.target.values
+
     def model(self, estimator: Any, reading: Reading) -> Model:
         """Return a fitted estimator with what it needs to read further tables."""
         dropped = tuple(kind.name for kind in self.kinds if kind.kind == "dropped")
@@ -203,8 +208,7 @@ def _read_columns(
 def fit(estimator: Any, training: Training, console: Console) -> Any:
     """Fit an estimator to a table; return it, or the best that it found."""
     with console.progress():
-        y = None if training.target is None else training.target.values
-        estimator.fit(training.frame, y, sample_weight=training.weights)
+        estimator.fit(training.frame, training.y, sample_weight=training.weights)
     if not hasattr(estimator, "best_estimator_"):
         return estimator
     console.note(_choice(estimator))

@@ -239,6 +239,15 @@ Effort = Annotated[
         rich_help_panel=_MODEL,
     ),
 ]
+Seconds = Annotated[
+    float | None,
+    typer.Option(
+        min=0.001,
+        help="Search for about this long instead; the same as --effort with a number.",
+        metavar="N",
+        rich_help_panel=_MODEL,
+    ),
+]
 ObjectiveName = Annotated[
     str | None, _one_of(OBJECTIVES, "What training maximises; hybrid by default.")
 ]
@@ -281,6 +290,13 @@ Worst = Annotated[int, typer.Option(min=0, help="How many rows to show.")]
 Seed = Annotated[int, typer.Option(help="Seed for everything random.")]
 Jobs = Annotated[
     int | None, typer.Option(help="Number of threads; of processes with --tune.")
+]
+Check = Annotated[
+    bool,
+    typer.Option(
+        help="Estimate how good the model is on new rows, by training it again without "
+        "some: about ten seconds, or once more the time of the fit."
+    ),
 ]
 Coverage = Annotated[
     float | None,

@@ -99,6 +99,7 @@ def impute(
     components: opt.Components = None,
     covariance: opt.CovarianceType = None,
     effort: opt.Effort = None,
+    seconds: opt.Seconds = None,
     seed: opt.Seed = 0,
     chunk_rows: opt.ChunkRows = CHUNK_ROWS,
     escape_formulas: opt.EscapeFormulas = False,
@@ -113,7 +114,7 @@ def impute(
             choices.parse_components(components),
             covariance,
             seed=seed,
-            effort=choices.parse_effort(effort),
+            effort=choices.parse_effort(effort, seconds),
         ),
         target,
     )
@@ -154,6 +155,7 @@ def outliers(
     components: opt.Components = None,
     covariance: opt.CovarianceType = None,
     effort: opt.Effort = None,
+    seconds: opt.Seconds = None,
     seed: opt.Seed = 0,
     chunk_rows: opt.ChunkRows = CHUNK_ROWS,
     as_json: opt.AsJson = False,
@@ -173,7 +175,7 @@ def outliers(
             choices.parse_components(components),
             covariance,
             seed=seed,
-            effort=choices.parse_effort(effort),
+            effort=choices.parse_effort(effort, seconds),
         ),
         target,
     )
