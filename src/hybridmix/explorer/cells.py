@@ -23,34 +23,34 @@ def shape_of(schema: Schema, column: int) -> ColumnShape:
     return schema.shapes.get(column, ColumnShape())
 
 
-def encoded(schema: Schema, cells: Any) -> Table:
-    """Read a row of the page.
+def encoded(schema: Schema, rows: Any) -> Table:
+    """Read rows of the page.
 
     Parameters
     ----------
     schema : Schema
         What training learned about the columns.
-    cells : list of length n_columns
-        A number for a real column, the number of a category for a categorical one, and
-        None for a hidden cell.
+    rows : list of lists of length n_columns
+        Each has a number for a real column, the number of a category for a categorical
+        one, and None for a hidden cell.
 
     Returns
     -------
     table : Table
-        One row.
+        The same rows.
     """
-    if not isinstance(cells, list) or len(cells) != schema.n_columns:
-        raise QuestionError(f"'cells' must be a list of {schema.n_columns} values.")
-    real = [_number(schema, cells, column) for column in schema.real]
-    codes = [
-        _code(schema, cells, column, len(categories))
-        for column, categories in zip(schema.categorical, schema.categories, strict=True)
-    ]
+    for cells in rows:
+        if not isinstance(cells, list) or len(cells) != schema.n_columns:
+            raise QuestionError(f"A row must be a list of {schema.n_columns} values.")
+    sizes = list(zip(schema.categorical, schema.n_categories, strict=True))
+    real = [[_number(schema, cells, j) for j in schema.real] for cells in rows]
+    codes = [[_code(schema, cells, j, size) for j, size in sizes] for cells in rows]
+    values = np.array(real, dtype=np.float64).reshape(len(rows), len(schema.real))
     return Table(
         schema,
-        np.array([real], dtype=np.float64).reshape(1, len(real)),
-        np.array([codes], dtype=np.int32).reshape(1, len(codes)),
-        bool(np.isnan(real).any()),
+        values,
+        np.array(codes, dtype=np.int32).reshape(len(rows), len(sizes)),
+        bool(np.isnan(values).any()),
     )
 
 

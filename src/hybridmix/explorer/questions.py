@@ -12,6 +12,7 @@ from hybridmix.explorer.answers import hidden_in_turn, row_answer
 from hybridmix.explorer.cells import encoded, written
 from hybridmix.explorer.densities import density_answer
 from hybridmix.explorer.plain import QuestionError, whole_number
+from hybridmix.explorer.sequences import SEQUENCE_QUESTIONS
 from hybridmix.explorer.subject import Explored, one_row
 from hybridmix.explorer.tradeoffs import TradeoffPath
 from hybridmix.tasks import task_of
@@ -34,7 +35,7 @@ def answer(explored: Explored, question: Question) -> Answer:
     """Return what the model says about cells."""
     model = explored.model
     return row_answer(
-        model, encoded(explored.schema, question.get("cells")), explored.ranges
+        model, encoded(explored.schema, [question.get("cells")]), explored.ranges
     )
 
 
@@ -51,11 +52,11 @@ def unusual(explored: Explored, question: Question) -> Answer:  # noqa: ARG001
     rows = []
     for place in order.tolist():
         number = int(subject.scored[place])
-        found = explored.row(number)
-        del found["cells"]
-        found["typicality"] = typicality[place]
-        found["guilty"] = _guilty_cell(explored, number)
-        rows.append(found)
+        found = {
+            "typicality": typicality[place],
+            "guilty": _guilty_cell(explored, number),
+        }
+        rows.append(explored.about(number) | found)
     flagged = int(np.sum(typicality < subject.threshold))
     return {"rows": rows, "n_flagged": flagged, "n_scored": len(typicality)}
 
@@ -75,7 +76,7 @@ def sample(explored: Explored, question: Question) -> Answer:
     model = explored.model
     n_samples = whole_number(question, "n", 1, _MOST_SAMPLES)
     seed = whole_number(question, "seed", 0, _LARGEST_SEED)
-    row = encoded(explored.schema, question.get("cells"))
+    row = encoded(explored.schema, [question.get("cells")])
     rows = type(row)(
         row.schema,
         np.repeat(row.real, n_samples, 0),
@@ -118,6 +119,7 @@ def asking(explored: Explored) -> Callable[[str, Question], Answer]:
     trained before; the model itself answers otherwise.
     """
     path = TradeoffPath(explored)
+    questions = SEQUENCE_QUESTIONS if explored.is_sequential else QUESTIONS
     description = explored.description() | {"has_path": path.is_offered}
 
     def describe(_: Question) -> Answer:
@@ -135,9 +137,9 @@ def asking(explored: Explored) -> Callable[[str, Question], Answer]:
     def ask(name: str, question: Question) -> Answer:
         if name in own:
             return own[name](question)
-        if name in QUESTIONS:
-            return QUESTIONS[name](path.station(question.get("station")), question)
-        known = ", ".join((*own, *QUESTIONS))
+        if name in questions:
+            return questions[name](path.station(question.get("station")), question)
+        known = ", ".join((*own, *questions))
         raise QuestionError(f"There is no question {name!r}; there are {known}.")
 
     return ask

@@ -120,6 +120,8 @@ class Explored:
 
     def _suggested(self) -> list[int]:
         """Return the columns to begin with: those that say most about the class."""
+        if self.is_sequential:
+            return []
         return self.view(self.model).positions(None, 2, real_only=True)
 
     def _column(self, column: int) -> dict[str, Any]:
@@ -136,13 +138,17 @@ class Explored:
         return found | {"kind": "unused"}
 
     def row(self, row: int) -> dict[str, Any]:
-        """Return a row of the table: its cells, name, and label or targets."""
-        subject, table = self.subject, self.subject.table
-        found: dict[str, Any] = {
-            "row": row,
-            "name": printable(subject.row_name(row)),
-            "cells": written(self.schema, table.real[row], table.codes[row]),
+        """Return a row of the table: its name, cells, and label or targets."""
+        table = self.subject.table
+        return self.about(row) | {
+            "cells": written(self.schema, table.real[row], table.codes[row])
         }
+
+    def about(self, row: int) -> dict[str, Any]:
+        """Return the name of a row or sequence, and its label or targets."""
+        subject = self.subject
+        name = printable(subject.row_name(row))
+        found: dict[str, Any] = {"row": row, "name": name}
         if subject.has_classes and subject.truth[row] != UNLABELLED:
             found["label"] = int(subject.truth[row])
         if subject.has_numbers and subject.y is not None:

@@ -117,7 +117,8 @@ def single_mixture(model: Any) -> HybridMixtureClassifier | None:
 
     Of a committee, this is the mixture with the largest share; None if there is none.
     """
-    members = [model] if committee_of(model) is None else model.members_
+    alone = [] if committee_of(model) is not None else [model]
+    members = vars(model).get("members_", alone)
     mixtures = (one for one in members if type(one) is HybridMixtureClassifier)
     return next(mixtures, None)
 

@@ -117,3 +117,55 @@ export class Lists {
       h("tbody", {}, ...lines)));
   }
 }
+
+/** The card of improbable sequences and samples. */
+export class SequenceLists {
+  constructor(about, { pick, use }) {
+    Object.assign(this, { about, pick, use, seed: 0, isRead: false });
+    this.unusual = h("div", {});
+    this.samples = h("div", {});
+    const both = [
+      { id: "unusual", name: "Improbable sequences", panel: this.unusual, opened: () => this.readUnusual() },
+      { id: "samples", name: "Samples", panel: this.samples, opened: () => this.draw() },
+    ];
+    const shown = tabs(about.is_drawn ? both.slice(1) : both);
+    this.element = card("lists", "More sequences", shown.list, ...shown.panels);
+    this.open = () => shown.open(0);
+  }
+
+  async readUnusual() {
+    if (this.isRead) return;
+    this.isRead = true;
+    this.unusual.textContent = "Looking at all sequences …";
+    try {
+      const { rows } = await ask("unusual");
+      this.unusual.replaceChildren(this.table(["sequence", "log density per frame", "label"], rows.map((row) => [
+        button(`sequence ${row.name}`, () => this.pick(row.row), { class: "link" }),
+        number(row.log_density), labelChip(this.about, row.label)])));
+    } catch (error) {
+      complain(error);
+    }
+  }
+
+  async draw() {
+    try {
+      const { rows, labels } = await ask("sample", { n: N_SAMPLES, seed: this.seed++ });
+      this.samples.replaceChildren(
+        h("div", { class: "controls" }, button("Draw again", () => this.draw())),
+        this.table(["sample", "frames", "class"], rows.map(({ frames }, k) => [
+          button("use", () => this.use(frames), { class: "link", "aria-label": `use sample ${k + 1}` }),
+          String(frames.length), labelChip(this.about, labels?.[k])])));
+    } catch (error) {
+      complain(error);
+    }
+  }
+
+  table(names, lines) {
+    const isClassifier = this.about.task === "classes";
+    const kept = isClassifier ? names.length : names.length - 1;
+    return h("div", { class: "scroll tall", tabindex: 0 }, h("table", {},
+      h("thead", {}, h("tr", {}, ...names.slice(0, kept).map((name) => h("th", { scope: "col" }, name)))),
+      h("tbody", {}, ...lines.map(([first, ...rest]) => h("tr", {}, h("th", { scope: "row" }, first),
+        ...rest.slice(0, kept - 1).map((cell) => h("td", {}, cell)))))));
+  }
+}

@@ -2,6 +2,7 @@
 
 import { ask, complain } from "./api.js";
 import { showRows } from "./rows.js";
+import { showSequences } from "./sequences.js";
 
 function aboutText(about) {
   const used = about.columns.filter((column) => column.kind !== "unused").length;
@@ -20,7 +21,7 @@ async function start() {
     document.getElementById("title").textContent = about.title;
     document.title = `${about.title} · hybridmix explorer`;
     document.getElementById("about").textContent = aboutText(about);
-    await showRows(about, main);
+    await (about.sequential ? showSequences : showRows)(about, main);
     document.documentElement.dataset.ready = "yes";
   } catch (error) {
     complain(error);

@@ -10,7 +10,7 @@ const HEIGHT = 190;
 const LEAST = Math.log(1e-6);
 
 /** Bars of the probabilities of classes or components. */
-class Bars {
+export class Bars {
   constructor(names) {
     this.names = names;
     this.element = h("ol", { class: "bars" });
@@ -98,9 +98,10 @@ class TargetChart {
 }
 
 /** How typical the row is, on a logarithmic scale. */
-class Gauge {
-  constructor(threshold) {
+export class Gauge {
+  constructor(threshold, units = "rows") {
     this.threshold = threshold;
+    this.units = units;
     this.marker = h("span", { class: "marker" });
     this.words = h("p", { class: "words" });
     const rare = h("span", { class: "rare" });
@@ -121,7 +122,7 @@ class Gauge {
     this.element.classList.toggle("is-rare", isRare);
     const strong = h("strong", {}, isRare ? "Unusual" : "Typical");
     this.words.replaceChildren(strong,
-      `: ${rarity(typicality)} of the model’s own rows are as improbable or more.`);
+      `: ${rarity(typicality)} of the model’s own ${this.units} are as improbable or more.`);
   }
 }
 
