@@ -76,8 +76,9 @@ def typicality(explored: Explored, question: Question) -> Answer:
     chains = explored.model.model_
     table, rows = _encoded(explored, question)
     log_density, _ = class_posterior(chains.evaluate(chains.prepare(rows)).log_joint)
+    seed = explored.model._seed(0)
     with workers(1) as pool:
-        found = log_typicality(chains, table, rows.lengths, log_density, 0, pool)
+        found = log_typicality(chains, table, rows.lengths, log_density, seed, pool)
     return {"typicality": found[0]}
 
 

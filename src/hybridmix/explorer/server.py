@@ -63,8 +63,14 @@ class PageServer(ThreadingHTTPServer):
 
     def __init__(self, ask: Ask, port: int = 0) -> None:
         self.ask = ask
+        self.is_closed = False
         self.token = secrets.token_urlsafe(24)
         super().__init__((HOST, port), _Handler)
+
+    def server_close(self) -> None:
+        """Refuse whatever is still asked, on connections that are open already."""
+        self.is_closed = True
+        super().server_close()
 
     @property
     def url(self) -> str:
@@ -81,6 +87,8 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     # Head and body are two writes: the second would wait for the first to be confirmed.
     disable_nagle_algorithm = True
+    # Connections that are not used end after this many seconds, and their threads.
+    timeout = 60.0
     server: PageServer
 
     def do_GET(self) -> None:
@@ -118,6 +126,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _path(self) -> str:
         """Return the path behind the token, which must be there."""
+        if self.server.is_closed:
+            raise RequestError(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                "The explorer was closed: run explore again, and open its new address.",
+            )
         if self.headers.get("Host") not in self.server.names:
             raise RequestError(
                 HTTPStatus.FORBIDDEN, f"This server is http://{self.server.names[0]}."

@@ -46,7 +46,7 @@ export async function showRows(about, main) {
 
   function changed() {
     densities.mark(values());
-    refreshAnswer();
+    return refreshAnswer();
   }
 
   function load(found, drawn) {
@@ -59,14 +59,14 @@ export async function showRows(about, main) {
     }
     if (found) picker.value = found.row;
     for (const [place, cell] of cells) cell.set(drawn[place]);
-    changed();
+    return changed();
   }
 
   async function pick(number) {
     try {
       const wanted = Math.min(Math.max(number, 0), about.n_rows - 1);
       const found = await ask("row", { row: wanted });
-      load(found, found.cells);
+      await load(found, found.cells);
     } catch (error) {
       complain(error);
     }
@@ -99,6 +99,6 @@ export async function showRows(about, main) {
   const real = about.columns.map((_, place) => place).filter((place) => cells.has(place));
   densities.choose(about.suggested.length ? about.suggested : real.slice(0, 1));
   await pick(0);
-  refreshDensity();
+  await refreshDensity();
   lists.open();
 }

@@ -59,8 +59,7 @@ export async function showSequences(about, main) {
   function changed() {
     untilWords.textContent = `${until.value} of ${frames.length}`;
     moved();
-    refreshAnswer();
-    refreshTypicality();
+    return Promise.all([refreshAnswer(), refreshTypicality()]);
   }
 
   function moved() {
@@ -84,13 +83,13 @@ export async function showSequences(about, main) {
     if (found) picker.value = found.row;
     Object.assign(until, { max: frames.length, value: frames.length });
     Object.assign(at, { max: frames.length - 1, value: 0 });
-    changed();
+    return changed();
   }
 
   async function pick(wanted) {
     try {
       const found = await ask("row", { row: Math.min(Math.max(wanted, 0), about.n_rows - 1) });
-      load(found, found.frames);
+      await load(found, found.frames);
     } catch (error) {
       complain(error);
     }
