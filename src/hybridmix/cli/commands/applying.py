@@ -12,6 +12,7 @@ from hybridmix._typing import FloatArray
 from hybridmix.cli import choices, fitting, results, sequence_results, views
 from hybridmix.cli import options as opt
 from hybridmix.cli.console import Console, talking
+from hybridmix.cli.large import Memory
 from hybridmix.cli.models import Matching, Model, filled
 from hybridmix.cli.sequences import Keys
 from hybridmix.cli.tables import CHUNK_ROWS, Chunk, InputError
@@ -96,6 +97,7 @@ def impute(
     covariance: opt.CovarianceType = None,
     effort: opt.Effort = None,
     seed: opt.Seed = 0,
+    memory: opt.MemoryLimit = None,
     chunk_rows: opt.ChunkRows = CHUNK_ROWS,
     escape_formulas: opt.EscapeFormulas = False,
     quiet: opt.Quiet = False,
@@ -103,7 +105,13 @@ def impute(
     """Fill the holes of a table; all other cells stay as they are."""
     own = OwnFit(
         hybridmix.MixtureImputer,
-        fitting.Reading(split(real), split(categorical), split(drop), split(na)),
+        fitting.Reading(
+            split(real),
+            split(categorical),
+            split(drop),
+            split(na),
+            memory=Memory.parsed(memory),
+        ),
         choices.Options(
             choices.parse_components(components),
             covariance,
@@ -148,6 +156,7 @@ def outliers(
     covariance: opt.CovarianceType = None,
     effort: opt.Effort = None,
     seed: opt.Seed = 0,
+    memory: opt.MemoryLimit = None,
     chunk_rows: opt.ChunkRows = CHUNK_ROWS,
     as_json: opt.AsJson = False,
     escape_formulas: opt.EscapeFormulas = False,
@@ -160,7 +169,13 @@ def outliers(
         raise InputError("--json and -o - would both write to stdout.")
     own = OwnFit(
         hybridmix.MixtureOutlierDetector,
-        fitting.Reading(split(real), split(categorical), split(drop), split(na)),
+        fitting.Reading(
+            split(real),
+            split(categorical),
+            split(drop),
+            split(na),
+            memory=Memory.parsed(memory),
+        ),
         choices.Options(
             choices.parse_components(components),
             covariance,

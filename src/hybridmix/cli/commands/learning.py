@@ -15,6 +15,7 @@ from hybridmix.cli.console import Console, talking
 from hybridmix.cli.fitting import Training
 from hybridmix.cli.interrupts import INTERRUPTED, was_interrupted
 from hybridmix.cli.labels import CLASSIFY, Target
+from hybridmix.cli.large import Memory
 from hybridmix.cli.models import Model
 from hybridmix.cli.sequences import Keys
 from hybridmix.cli.tables import InputError, open_table
@@ -52,6 +53,7 @@ def fit(
     tune: opt.Tune = False,
     seed: opt.Seed = 0,
     jobs: opt.Jobs = None,
+    memory: opt.MemoryLimit = None,
     as_json: opt.AsJson = False,
     quiet: opt.Quiet = False,
 ) -> None:
@@ -64,7 +66,9 @@ def fit(
         raise InputError(f"--task {task} needs a target: add --target NAME.")
     keys = Keys(split(sequence), time)
     named = split(real), split(categorical), split(drop), split(na)
-    reading = fitting.Reading(*named, target, unlabelled, weight, task, keys)
+    reading = fitting.Reading(
+        *named, target, unlabelled, weight, task, keys, Memory.parsed(memory)
+    )
     numbers = choices.parse_components(components)
     chosen = choices.Options(
         numbers,
@@ -85,7 +89,8 @@ def fit(
         check_output(output, table, is_table=False)
         # Options that contradict each other are refused before a large table is read.
         choose(target and (task or CLASSIFY))
-        training = fitting.read_training(open_table(table), reading, console)
+        in_blocks = chosen.in_blocks and not keys.sequence
+        training = fitting.read_training(open_table(table), reading, console, in_blocks)
         estimator = choose(target and training.task)
         _show_columns(training, reading, console)
         begin = perf_counter()
@@ -157,7 +162,7 @@ def _sum_up(
         values |= {"task": training.task, **_sum_up_target(training.target, estimator)}
         for line in _target_lines(values):
             console.note(line)
-        if len(set(training.target.known.tolist())) == 1:
+        if training.target.n_different == 1:
             console.warn("All labels are the same: there is nothing to tell apart.")
         hint = (
             f"How good is it? Evaluate it on {units} it has not seen: hybridmix evaluate "
@@ -175,7 +180,7 @@ def _sizes(training: Training) -> dict[str, int]:
     if isinstance(training.frame, Sequences):
         n_frames = int(training.frame.lengths.sum())
         return {"sequences": len(training.frame), "frames": n_frames}
-    return {"rows": len(training.frame)}
+    return {"rows": training.n_rows}
 
 
 def _structure(model: Model) -> dict[str, Any]:
@@ -194,9 +199,9 @@ def _next_step(model: Model, output: Path) -> str:
 
 def _sum_up_target(target: Target, estimator: Any) -> dict[str, Any]:
     """Return what a model was fitted to predict."""
-    known = target.known
     if target.task == CLASSIFY:
-        return {"labelled": len(known), "classes": estimator.classes_}
+        return {"labelled": target.n_known, "classes": estimator.classes_}
+    known = target.known
     return {
         "with_target": len(known),
         "mean": float(known.mean()),
