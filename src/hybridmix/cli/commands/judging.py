@@ -89,7 +89,7 @@ def report(
     with talking(quiet) as console:
         check_output(output, model, table, is_table=False)
         matching = load_matching(model, table, console, na, allow_missing, target, keys)
-        X, y = _read(matching, target, console)
+        X, y = read_rows(matching, target, console)
         with console.progress(ends_at_interrupt=True):
             page = hybridmix.report(
                 matching.model.estimator,
@@ -106,7 +106,7 @@ def report(
         tell_written(console, output)
 
 
-def _read(
+def read_rows(
     matching: Matching, target: str | None, console: Console
 ) -> tuple[Any, np.ndarray | None]:
     """Read rows or sequences, and their labels or targets if they have any."""
