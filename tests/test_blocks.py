@@ -13,10 +13,8 @@ from hybridmix import (
     HybridMixtureClassifier,
     MEDClassifier,
     MixtureDensity,
-    MixtureImputer,
     MixtureNetworkClassifier,
     MixtureOutlierDetector,
-    MixtureRegressor,
     load,
     save,
     scan,
@@ -432,7 +430,7 @@ def test_errors_name_the_way_out(tmp_path):
 
 @pytest.mark.parametrize(
     "estimator",
-    [MEDClassifier(), MixtureImputer(), MixtureNetworkClassifier(), MixtureRegressor()],
+    [MEDClassifier(), MixtureNetworkClassifier()],
 )
 def test_other_estimators_refuse_blocks(estimator):
     with pytest.raises(TypeError, match="block by block"):

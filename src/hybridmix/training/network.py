@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -258,7 +259,7 @@ def built_embedding(
     by_class: bool,
     mixture: Mixture,
     schema: Schema,
-    dataset: Dataset,
+    dataset: TrainingRows,
     pool: Workers,
 ) -> Embedding:
     """Return the features of a mixture that was fitted to some rows.
@@ -275,7 +276,7 @@ def built_embedding(
         Whose components they are.
     schema : Schema
         Of the table.
-    dataset : Dataset
+    dataset : Dataset or BlockedDataset
         The rows, by which log joint densities are standardised.
     pool : Workers
         Threads.
@@ -297,22 +298,39 @@ def built_embedding(
 
 
 def _log_joint_moments(
-    mixture: Mixture, dataset: Dataset, pool: Workers
+    mixture: Mixture, dataset: TrainingRows, pool: Workers
 ) -> tuple[FloatArray, FloatArray]:
     """Return mean and standard deviation (J,) of the components' log joint densities."""
-    rows = ChunkedRows(dataset.rows, mixture, pool)
-    weights = dataset.filled_weights
-    total = weights.sum()
-
-    def sums(number: int) -> tuple[FloatArray, FloatArray]:
-        log_joint, _ = component_log_joint(mixture, rows.prepared(number, mixture))
-        own = weights[rows.chunks[number]]
-        return log_joint @ own, np.square(log_joint) @ own
-
-    both = [np.sum(part, axis=0) / total for part in zip(*rows.map(sums), strict=True)]
-    mean, square = both
-    variance = np.maximum(square - mean**2, 0.0)
+    sums = dataset.summed(partial(_LogJointSums.of, mixture=mixture, pool=pool))
+    mean = sums.first / dataset.total_weight
+    variance = np.maximum(sums.second / dataset.total_weight - mean**2, 0.0)
     return mean, np.maximum(np.sqrt(variance), _LEAST_SPREAD)
+
+
+@dataclass
+class _LogJointSums:
+    """Sums (J,) of the components' log joint densities, and of their squares."""
+
+    first: FloatArray
+    second: FloatArray
+
+    @classmethod
+    def of(cls, dataset: Dataset, mixture: Mixture, pool: Workers) -> _LogJointSums:
+        """Add up rows in memory."""
+        rows = ChunkedRows(dataset.rows, mixture, pool)
+        weights = dataset.filled_weights
+
+        def sums(number: int) -> tuple[FloatArray, FloatArray]:
+            log_joint, _ = component_log_joint(mixture, rows.prepared(number, mixture))
+            own = weights[rows.chunks[number]]
+            return log_joint @ own, np.square(log_joint) @ own
+
+        return cls(*(np.sum(part, axis=0) for part in zip(*rows.map(sums), strict=True)))
+
+    def add(self, other: _LogJointSums) -> None:
+        """Add the sums of other rows."""
+        self.first += other.first
+        self.second += other.second
 
 
 def _all_rows(
