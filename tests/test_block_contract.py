@@ -13,12 +13,15 @@ from hybridmix import (
     MixtureDensity,
     MixtureEmbedding,
     MixtureImputer,
+    MixtureNetworkClassifier,
+    MixtureNetworkRegressor,
     MixtureOutlierDetector,
     MixtureRegressor,
     load,
     save,
     scan,
 )
+from hybridmix.training import output
 
 COVARIANCES = ("full", "tied", "diag", "spherical", "subspace")
 FEATURES = ["x0", "x1", "x2", "c"]
@@ -124,6 +127,25 @@ CASES = {
         ["cost", "size"],
         ["predict", "predict_interval", "score_samples"],
     ),
+    "network": (
+        lambda kind: MixtureNetworkClassifier(
+            "stages", n_steps=4, covariance_type=kind, calibrate=False, **OPTIONS
+        ),
+        "species",
+        ["predict_proba", "embed"],
+    ),
+    "network of linked mixtures": (
+        lambda kind: MixtureNetworkClassifier(
+            "alternating", n_steps=3, covariance_type=kind, calibrate=False, **OPTIONS
+        ),
+        "species",
+        ["predict_proba", "embed"],
+    ),
+    "network regressor": (
+        lambda kind: MixtureNetworkRegressor(covariance_type=kind, **OPTIONS),
+        "cost",
+        ["predict", "predict_interval", "embed"],
+    ),
 }
 
 
@@ -135,7 +157,9 @@ def names_of(y):
 @pytest.mark.parametrize("covariance_type", COVARIANCES)
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("name", CASES)
-def test_results_are_those_of_memory(name, source, covariance_type):
+def test_results_are_those_of_memory(name, source, covariance_type, monkeypatch):
+    # Hundreds of steps of L-BFGS would amplify rounding.
+    monkeypatch.setattr(output, "_MOST_STEPS", 5)
     make, y, methods = CASES[name]
     own = make(covariance_type).fit(X, None if y is None else TABLE[y], sample_weight=W)
     table = SOURCES[source]([*FEATURES, *names_of(y), "w"])

@@ -13,7 +13,6 @@ from hybridmix import (
     HybridMixtureClassifier,
     MEDClassifier,
     MixtureDensity,
-    MixtureNetworkClassifier,
     MixtureOutlierDetector,
     load,
     save,
@@ -430,7 +429,7 @@ def test_errors_name_the_way_out(tmp_path):
 
 @pytest.mark.parametrize(
     "estimator",
-    [MEDClassifier(), MixtureNetworkClassifier()],
+    [MEDClassifier()],
 )
 def test_other_estimators_refuse_blocks(estimator):
     with pytest.raises(TypeError, match="block by block"):

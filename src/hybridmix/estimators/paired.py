@@ -38,7 +38,7 @@ class PairOrder(NamedTuple):
     weights: FloatArray | None
 
 
-class TargetRows(NamedTuple):
+class RowsWithTargets(NamedTuple):
     """Training rows and their targets.
 
     Attributes
@@ -72,23 +72,34 @@ def check_targets_given(estimator: Any, y: Any) -> None:
 @contextmanager
 def reading_targets(
     estimator: MixtureEstimator, X: Any, y: Any, sample_weight: Any, target_shapes: Any
-) -> Iterator[TargetRows]:
+) -> Iterator[RowsWithTargets]:
     """Read a training table with its targets, and close it at the end.
 
     Targets and weights of a table in blocks are columns of it, given by their names.
     """
     source = source_of(X)
     if source is None:
-        yield _read_in_memory(estimator, X, y, sample_weight, target_shapes)
+        order, attributes = read_pairs(estimator, X, y, sample_weight, target_shapes)
+        labels = np.zeros(order.rows.n_rows, np.intp)
+        yield RowsWithTargets(
+            attributes["schema_"],
+            attributes["target_schema_"],
+            Dataset.arrange(order.rows, labels, order.weights),
+            attributes,
+            order,
+        )
         return
     learned, attributes = learn_pairs(estimator, source, y, sample_weight, target_shapes)
     with closing(learned.dataset) as dataset:
-        yield TargetRows(learned.schema, learned.target_schema, dataset, attributes, None)
+        yield RowsWithTargets(
+            learned.schema, learned.target_schema, dataset, attributes, None
+        )
 
 
-def _read_in_memory(
+def read_pairs(
     estimator: MixtureEstimator, X: Any, y: Any, sample_weight: Any, target_shapes: Any
-) -> TargetRows:
+) -> tuple[PairOrder, dict[str, Any]]:
+    """Read a table in memory with its targets; return also what to publish about both."""
     columns, n_dimensions = read_targets(y)
     read = estimator._learn_table(X, sample_weight)
     check_consistent_length(np.empty(read.table.n_rows), np.empty(columns.n_rows))
@@ -96,21 +107,13 @@ def _read_in_memory(
     schema = Schema.learn(columns, None, target_shapes, weights=read.weights)
     targets = schema.encode(columns)
     rows = PairedRows(read.table, targets, schema)
-    labels = np.zeros(rows.n_rows, np.intp)
-    attributes = {
+    return PairOrder(rows, targets, read.weights), {
         **read.attributes,
         "schema_": read.table.schema,
         "target_schema_": schema,
         "n_outputs_": schema.n_columns,
         "target_ndim_": n_dimensions,
     }
-    return TargetRows(
-        read.table.schema,
-        schema,
-        Dataset.arrange(rows, labels, read.weights),
-        attributes,
-        PairOrder(rows, targets, read.weights),
-    )
 
 
 def grouped_parts(order: PairOrder | None, groups: Any) -> list[Part]:
