@@ -54,6 +54,7 @@ SCRIPTS = [
     "torch_speed",
     "onnx_export",
     "command_line",
+    "explore",
 ]
 RIVALS = {
     "pomegranate": "pomegranate",
