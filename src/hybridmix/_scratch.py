@@ -74,10 +74,16 @@ def reused() -> Iterator[None]:
     try:
         yield
     finally:
-        wanted = min(_thread.n_used, _MOST)
-        if first == 0 and len(_thread.memory) < wanted:
-            _thread.memory = np.empty(wanted)
-        _thread.n_used, _thread.reuses = first, before
+        _give_back(first)
+        _thread.reuses = before
+
+
+def _give_back(first: int) -> None:
+    """Let memory from a place on be used again; keep as much as was wanted."""
+    wanted = min(_thread.n_used, _MOST)
+    if first == 0 and len(_thread.memory) < wanted:
+        _thread.memory = np.empty(wanted)
+    _thread.n_used = first
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from hybridmix._registered import registered
 from hybridmix._require import require, require_array, require_rank
-from hybridmix._scratch import empty
+from hybridmix._scratch import empty, reused
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.families.base import Parameters, Statistics
 from hybridmix.families.prior import LOG_2PI
@@ -169,10 +169,11 @@ class FullParameters(Parameters):
         constants = -self.half_log_determinants - 0.5 * d * LOG_2PI
         if not self.is_tied:
             n_rows = augmented.shape[1]
-            white = empty((n_components, d, n_rows))
-            np.dot(self.stacked_whiteners, augmented, out=white.reshape(-1, n_rows))
             result = empty((n_components, n_rows))
-            np.einsum("jdn,jdn->jn", white, white, out=result)
+            with reused():
+                white = empty((n_components, d, n_rows))
+                np.dot(self.stacked_whiteners, augmented, out=white.reshape(-1, n_rows))
+                np.einsum("jdn,jdn->jn", white, white, out=result)
             result *= -0.5
             result += constants[:, None]
             return result

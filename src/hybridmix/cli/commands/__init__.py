@@ -28,11 +28,12 @@ COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {
     ),
     impute: (
         "hybridmix impute table.csv -o filled.csv",
-        "hybridmix impute new.csv --model model.hmx -o filled.csv",
+        "hybridmix impute table.csv --target class -o filled.csv",
+        "hybridmix impute model.hmx new.csv -o filled.csv",
     ),
     outliers: (
         "hybridmix outliers table.csv",
-        "hybridmix outliers new.csv --model model.hmx --share 0.05 -o flagged.csv",
+        "hybridmix outliers model.hmx new.csv --share 0.05 -o flagged.csv",
     ),
     sample: ("hybridmix sample model.hmx -n 500 -o drawn.csv",),
     inspect: ("hybridmix inspect model.hmx",),
