@@ -15,6 +15,7 @@ from hybridmix.cli.console import Console, talking
 from hybridmix.cli.models import Matching, Model, filled
 from hybridmix.cli.sequences import Keys
 from hybridmix.cli.tables import CHUNK_ROWS, Chunk, InputError
+from hybridmix.cli.text_format import TextFormat
 from hybridmix.cli.values import split
 from hybridmix.cli.workflow import (
     OwnFit,
@@ -50,6 +51,8 @@ def predict(
     sequence: opt.SequenceNames = None,
     time: opt.TimeName = None,
     na: opt.MissingMarks = None,
+    thousands: opt.Thousands = "",
+    encoding: opt.Encoding = None,
     allow_missing: opt.AllowMissing = False,
     chunk_rows: opt.ChunkRows = CHUNK_ROWS,
     escape_formulas: opt.EscapeFormulas = False,
@@ -61,10 +64,13 @@ def predict(
     sequences: a table with a row for each sequence.
     """
     check_order("predict", model, table)
+    text = TextFormat(thousands, encoding)
     keys = Keys(split(sequence), time)
     with talking(quiet) as console:
         check_output(output, model, table, escape_formulas=escape_formulas)
-        matching = load_matching(model, table, console, na, allow_missing, keys=keys)
+        matching = load_matching(
+            model, table, console, na, allow_missing, keys=keys, text=text
+        )
         names = results.kept_columns(matching.table, keep)
         if matching.model.is_sequential:
             blocks = sequence_results.predicted(
@@ -95,6 +101,8 @@ def impute(
     sequence: opt.SequenceNames = None,
     time: opt.TimeName = None,
     na: opt.MissingMarks = None,
+    thousands: opt.Thousands = "",
+    encoding: opt.Encoding = None,
     allow_missing: opt.AllowMissing = False,
     components: opt.Components = None,
     covariance: opt.CovarianceType = None,
@@ -109,7 +117,13 @@ def impute(
     model, table = model_and_table("impute", files, model)
     own = OwnFit(
         hybridmix.MixtureImputer,
-        fitting.Reading(split(real), split(categorical), split(drop), split(na)),
+        fitting.Reading(
+            split(real),
+            split(categorical),
+            split(drop),
+            split(na),
+            text=TextFormat(thousands, encoding),
+        ),
         choices.Options(
             choices.parse_components(components),
             covariance,
@@ -151,6 +165,8 @@ def outliers(
     sequence: opt.SequenceNames = None,
     time: opt.TimeName = None,
     na: opt.MissingMarks = None,
+    thousands: opt.Thousands = "",
+    encoding: opt.Encoding = None,
     allow_missing: opt.AllowMissing = False,
     components: opt.Components = None,
     covariance: opt.CovarianceType = None,
@@ -170,7 +186,13 @@ def outliers(
         raise InputError("--json and -o - would both write to stdout.")
     own = OwnFit(
         hybridmix.MixtureOutlierDetector,
-        fitting.Reading(split(real), split(categorical), split(drop), split(na)),
+        fitting.Reading(
+            split(real),
+            split(categorical),
+            split(drop),
+            split(na),
+            text=TextFormat(thousands, encoding),
+        ),
         choices.Options(
             choices.parse_components(components),
             covariance,

@@ -18,6 +18,7 @@ from hybridmix.cli.sequence_results import read_file_sequences
 from hybridmix.cli.sequences import Keys
 from hybridmix.cli.tables import CHUNK_ROWS
 from hybridmix.cli.targets import read_all
+from hybridmix.cli.text_format import TextFormat
 from hybridmix.cli.values import split
 from hybridmix.cli.workflow import check_order, load_matching, tell_written
 from hybridmix.cli.writing import check_output
@@ -31,6 +32,8 @@ def evaluate(
     sequence: opt.SequenceNames = None,
     time: opt.TimeName = None,
     na: opt.MissingMarks = None,
+    thousands: opt.Thousands = "",
+    encoding: opt.Encoding = None,
     allow_missing: opt.AllowMissing = False,
     chunk_rows: opt.ChunkRows = CHUNK_ROWS,
     as_json: opt.AsJson = False,
@@ -42,9 +45,12 @@ def evaluate(
     of its targets (--target A,B). It warns if the model was trained on these rows.
     """
     check_order("evaluate", model, table)
+    text = TextFormat(thousands, encoding)
     keys = Keys(split(sequence), time)
     with talking(quiet, as_json) as console:
-        matching = load_matching(model, table, console, na, allow_missing, target, keys)
+        matching = load_matching(
+            model, table, console, na, allow_missing, target, keys, text
+        )
         values = tallies.evaluated(matching, target, chunk_rows, console)
         if values["warning"] is not None:
             console.warn(values["warning"])
@@ -75,6 +81,8 @@ def report(
         bool, typer.Option(help="Compare with models of scikit-learn.")
     ] = True,
     na: opt.MissingMarks = None,
+    thousands: opt.Thousands = "",
+    encoding: opt.Encoding = None,
     allow_missing: opt.AllowMissing = False,
     seed: opt.Seed = 0,
     quiet: opt.Quiet = False,
@@ -85,10 +93,13 @@ def report(
     training rows, it is retrained by cross-validation.
     """
     check_order("report", model, table)
+    text = TextFormat(thousands, encoding)
     keys = Keys(split(sequence), time)
     with talking(quiet) as console:
         check_output(output, model, table, is_table=False)
-        matching = load_matching(model, table, console, na, allow_missing, target, keys)
+        matching = load_matching(
+            model, table, console, na, allow_missing, target, keys, text
+        )
         X, y = _read(matching, target, console)
         with console.progress(ends_at_interrupt=True):
             page = hybridmix.report(

@@ -10,14 +10,15 @@ import typer
 
 from hybridmix.cli import choices, fitting, quality, sequence_views, views
 from hybridmix.cli import options as opt
-from hybridmix.cli.columns import MAYBE_CODES
+from hybridmix.cli.columns import CODES, MAYBE_CODES
 from hybridmix.cli.console import Console, talking
 from hybridmix.cli.fitting import Training
 from hybridmix.cli.interrupts import INTERRUPTED, was_interrupted
 from hybridmix.cli.labels import CLASSIFY, Target
 from hybridmix.cli.models import Model
 from hybridmix.cli.sequences import Keys
-from hybridmix.cli.tables import InputError, open_table
+from hybridmix.cli.tables import InputError, as_option, open_table
+from hybridmix.cli.text_format import TextFormat
 from hybridmix.cli.values import split
 from hybridmix.cli.writing import check_output
 from hybridmix.data.sequences import Sequences
@@ -40,6 +41,8 @@ def fit(
     real: opt.Real = None,
     drop: opt.Drop = None,
     na: opt.MissingMarks = None,
+    thousands: opt.Thousands = "",
+    encoding: opt.Encoding = None,
     method: opt.MethodName = None,
     components: opt.Components = None,
     covariance: opt.CovarianceType = None,
@@ -66,7 +69,8 @@ def fit(
         raise InputError(f"--task {task} needs a target: add --target NAME.")
     keys = Keys(split(sequence), time)
     named = split(real), split(categorical), split(drop), split(na)
-    reading = fitting.Reading(*named, target, unlabelled, weight, task, keys)
+    text = TextFormat(thousands, encoding)
+    reading = fitting.Reading(*named, target, unlabelled, weight, task, keys, text)
     numbers = choices.parse_components(components)
     checks = check and not quiet
     chosen = choices.Options(
@@ -101,7 +105,7 @@ def _fit(
     check_output(output, table, is_table=False)
     # Options that contradict each other are refused before a large table is read.
     choose(target and (reading.task or CLASSIFY))
-    training = fitting.read_training(open_table(table), reading, console)
+    training = fitting.read_training(open_table(table, reading.text), reading, console)
     estimator = choose(target and training.task)
     _show_columns(training, reading, console)
     begin = perf_counter()
@@ -128,8 +132,13 @@ def _effort_of_fit(effort: str | float | None, checks: bool) -> str | float | No
 def _show_columns(training: Training, reading: fitting.Reading, console: Console) -> None:
     """Show what columns are treated as; what changes the model is never hidden."""
     console.note_table(views.column_table(training.kinds))
-    if any(kind.reason.endswith(MAYBE_CODES) for kind in training.kinds):
-        console.note("If whole numbers are codes, use --categorical NAMES")
+    codes = [k.name for k in training.kinds if k.reason.endswith(MAYBE_CODES)]
+    if codes:
+        console.note(
+            f"If whole numbers are codes, add: --categorical {as_option(*codes)}"
+            + (f" (or, for all of these, --categorical {CODES})" if codes[1:] else "")
+        )
+    fitting.warn_of_spoilt(training.kinds, console)
     is_cut = len(training.kinds) > views.SHOWN_ROWS
     # JSON lists all columns at the end.
     if not console.as_json and (console.is_silent or is_cut):
