@@ -136,9 +136,7 @@ def test_byte_order_marks_and_blank_lines(shell):
         (["fit", "t.csv", "-o", "t.csv"], "would replace what is read"),
         (["fit", "t.csv", "-o", "no/such/m.hmx"], "there is no folder"),
         (["fit", "t.csv"], "--output"),
-        (["fit", "t.csv", "-o", "-"], "only tables go to stdout"),
-        (["report", "MODEL", "t.csv", "-o", "-"], "only tables go to stdout"),
-        (["predict", "MODEL", "-"], "not from stdin"),
+        (["fit", "t.csv", "-o", "-"], "models do not go to stdout"),
         (["fit", "none.csv", "-o", "m.hmx"], "there is no such file"),
         (["fit", "t.csv", "-o", "m.hmx", "--components", "99"], "99"),
         (["impute", "t.csv", "-o", "t.csv"], "would replace what is read"),
@@ -165,7 +163,7 @@ def test_wrong_arguments(shell, fitted, arguments, words):
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "feather"])
-def test_folders_are_no_tables(shell, suffix):
+def test_folders_without_files_are_not_tables(shell, suffix):
     os.mkdir(f"t.{suffix}")
     assert "is a folder" in shell.fail("fit", f"t.{suffix}", "-o", "m.hmx")
 

@@ -1,5 +1,8 @@
 """The command line: how it helps where files and options are not as they should be."""
 
+from io import BytesIO
+from pathlib import Path
+
 import numpy as np
 import pytest
 from cli_tools import QUICK, kinds_of, make_table, pd, read, write
@@ -177,3 +180,35 @@ def test_encodings(shell):
             command = command[:-2]
         shell.run(*command)
         assert hybridmix.load("m.hmx").schema_.categories == (("blue", "café"),)
+
+
+# Standard streams ---------------------------------------------------------------------
+
+
+class Piped:
+    """What a program writes into another one."""
+
+    def __init__(self, path):
+        self.buffer = BytesIO(Path(path).read_bytes())
+
+    def isatty(self):
+        return False
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "csv.gz", "parquet", "feather"])
+def test_tables_are_read_from_stdin(shell, fitted, monkeypatch, suffix):
+    path = write(make_table(), f"piped.{suffix}")
+    expected = shell.run("predict", fitted, path, "--keep", "none")
+    monkeypatch.setattr("sys.stdin", Piped(path))
+    assert shell.run("predict", fitted, "-", "--keep", "none") == expected
+
+
+def test_a_fit_to_stdin_and_a_report_to_stdout(shell, fitted, monkeypatch):
+    monkeypatch.setattr("sys.stdin", Piped("table.csv"))
+    shell.run("fit", "-", "-t", "kind", "-o", "piped.hmx", *QUICK)
+    assert shell.err.splitlines()[-1].startswith("Next: hybridmix report piped.hmx TABLE")
+    page = shell.run("report", "piped.hmx", "table.csv", "-o", "-", "--no-baselines")
+    assert page.startswith("<!")
+    monkeypatch.setattr("sys.stdin", Piped("table.csv"))
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    assert "nothing is piped into it" in shell.fail("impute", "-")

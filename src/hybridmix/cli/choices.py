@@ -32,6 +32,11 @@ class Options:
     states: int | None = None
     topology: str | None = None
 
+    @property
+    def in_blocks(self) -> bool:
+        """Whether the estimator can be fitted to a table in blocks; regressors cannot."""
+        return self.method == MIXTURE and not self.tune
+
     def for_rows(self, task: str | None) -> Any:
         """Return an estimator of rows; a density if there is no target."""
         refuse(

@@ -42,7 +42,9 @@ def _one_of(words: Iterable[str], help_text: str, panel: str | None = _MODEL) ->
 TablePath = Annotated[
     Path,
     typer.Argument(
-        metavar="TABLE", help="A .csv, .tsv (also .gz), .parquet or .feather file."
+        metavar="TABLE",
+        help="A .csv, .tsv (also .gz), .parquet or .feather file, a folder of them, or - "
+        "for stdin.",
     ),
 ]
 ModelPath = Annotated[
@@ -321,6 +323,15 @@ Coverage = Annotated[
     typer.Option(
         help="Probability that an interval holds its target; 0.9 by default. For "
         "regressors.",
+    ),
+]
+MemoryLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--memory",
+        help="A table that takes more memory than this, such as 2GB, is read in blocks "
+        "by a fit; by default, one that does not fit into the memory that is free.",
+        metavar="SIZE",
     ),
 ]
 ChunkRows = Annotated[int, typer.Option(min=1, help="Rows to hold in memory at a time.")]

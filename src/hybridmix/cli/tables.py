@@ -29,6 +29,7 @@ from hybridmix.cli.cells import (
     grouping_of,
     kind_of_type,
 )
+from hybridmix.cli.stdin import spooled_stdin
 from hybridmix.cli.text_format import (
     USUAL,
     TextFormat,
@@ -83,11 +84,14 @@ class Table(ABC):
         The columns.
     separator, decimal : str
         How text files separate cells, and write fractions.
+    is_tabbed : bool
+        Whether names of files say that tabs separate their cells.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.separator, self.decimal = ",", "."
+        self.is_tabbed = is_tabbed(path)
         self.names = self._read_names()
         if not self.names:
             raise InputError(f"{path} has no columns.")
@@ -274,7 +278,9 @@ class TypedTable(Table):
                 for number in range(total):
                     batch = reader.get_batch(number)
                     for first in range(0, batch.num_rows, n_rows):
-                        yield batch.slice(first, n_rows), (number + 1) / total
+                        part = batch.slice(first, n_rows)
+                        share = (first + part.num_rows) / batch.num_rows
+                        yield part, (number + share) / total
 
     @contextmanager
     def _explaining(self) -> Iterator[None]:
@@ -286,12 +292,14 @@ class TypedTable(Table):
 
 
 def open_table(path: Path, text: TextFormat = USUAL) -> Table:
-    """Open a file by its suffix."""
+    """Open a file by its suffix; ``-`` is stdin."""
+    path = spooled_stdin() if str(path) == "-" else path
     name = path.name.lower()
-    if str(path) == "-":
-        raise InputError("Tables are read from files, not from stdin: name a file.")
     if path.is_dir():
-        raise InputError(f"{path} is a folder; name a file.")
+        # Folders are made of tables.
+        from hybridmix.cli.folders import open_folder
+
+        return open_folder(path, text)
     if not path.exists():
         raise InputError(f"{path}: there is no such file.")
     if name.endswith(TEXT_SUFFIXES):

@@ -106,6 +106,7 @@ class OwnFit:
             "--components": self.options.components,
             "--covariance": self.options.covariance,
             "--effort": self.options.effort,
+            "--memory": self.reading.memory.given,
         }
         for option, value in given.items():
             if value:

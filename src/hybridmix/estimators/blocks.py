@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -17,6 +18,7 @@ from hybridmix.data.block_reading import (
     learned_blocks,
 )
 from hybridmix.data.dask_blocks import DaskTable, is_dask_frame
+from hybridmix.data.scanning import scan
 
 if TYPE_CHECKING:
     from hybridmix.estimators.options import MixtureEstimator
@@ -25,9 +27,11 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def source_of(X: object) -> BlockSource | None:
-    """Return a table in blocks; None for all other tables."""
+    """Return a table in blocks, also for the path of one; None for all other tables."""
     if is_dask_frame(X):
         return DaskTable(X)
+    if isinstance(X, str | PathLike):
+        return scan(X)
     return X if isinstance(X, BlockSource) else None
 
 

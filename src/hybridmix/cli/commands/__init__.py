@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from hybridmix.cli.commands.applying import impute, outliers, predict, sample
+from hybridmix.cli.commands.exploring import explore
 from hybridmix.cli.commands.judging import demo, evaluate, inspect, report
 from hybridmix.cli.commands.learning import fit
 
@@ -37,5 +38,9 @@ COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {
     sample: ("hybridmix sample model.hmx -n 500 -o drawn.csv",),
     inspect: ("hybridmix inspect model.hmx",),
     report: ("hybridmix report model.hmx test.csv -o report.html",),
+    explore: (
+        "hybridmix explore model.hmx test.csv",
+        "hybridmix explore model.hmx --no-browser",
+    ),
     demo: ("hybridmix demo --folder demo",),
 }

@@ -12,6 +12,7 @@ from hybridmix._typing import FloatArray
 from hybridmix.cli import choices, fitting, results, sequence_results, views
 from hybridmix.cli import options as opt
 from hybridmix.cli.console import Console, talking
+from hybridmix.cli.large import Memory
 from hybridmix.cli.models import Matching, Model, filled
 from hybridmix.cli.sequences import Keys
 from hybridmix.cli.tables import CHUNK_ROWS, Chunk, InputError
@@ -109,6 +110,7 @@ def impute(
     effort: opt.Effort = None,
     seconds: opt.Seconds = None,
     seed: opt.Seed = 0,
+    memory: opt.MemoryLimit = None,
     chunk_rows: opt.ChunkRows = CHUNK_ROWS,
     escape_formulas: opt.EscapeFormulas = False,
     quiet: opt.Quiet = False,
@@ -123,6 +125,7 @@ def impute(
             split(drop),
             split(na),
             text=TextFormat(thousands, encoding),
+            memory=Memory.parsed(memory),
         ),
         choices.Options(
             choices.parse_components(components),
@@ -173,6 +176,7 @@ def outliers(
     effort: opt.Effort = None,
     seconds: opt.Seconds = None,
     seed: opt.Seed = 0,
+    memory: opt.MemoryLimit = None,
     chunk_rows: opt.ChunkRows = CHUNK_ROWS,
     as_json: opt.AsJson = False,
     escape_formulas: opt.EscapeFormulas = False,
@@ -192,6 +196,7 @@ def outliers(
             split(drop),
             split(na),
             text=TextFormat(thousands, encoding),
+            memory=Memory.parsed(memory),
         ),
         choices.Options(
             choices.parse_components(components),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,12 +17,13 @@ from hybridmix.cli.interrupts import stop_if_interrupted
 from hybridmix.cli.models import Matching, Model
 from hybridmix.cli.sequence_results import read_file_sequences
 from hybridmix.cli.sequences import Keys
+from hybridmix.cli.streams import results_to_stdout
 from hybridmix.cli.tables import CHUNK_ROWS
 from hybridmix.cli.targets import read_all
 from hybridmix.cli.text_format import TextFormat
 from hybridmix.cli.values import split
 from hybridmix.cli.workflow import check_order, load_matching, tell_written
-from hybridmix.cli.writing import check_output
+from hybridmix.cli.writing import STDOUT, check_output
 from hybridmix.io import read_versions
 
 
@@ -96,11 +98,12 @@ def report(
     text = TextFormat(thousands, encoding)
     keys = Keys(split(sequence), time)
     with talking(quiet) as console:
-        check_output(output, model, table, is_table=False)
+        if output != STDOUT:
+            check_output(output, model, table, is_table=False)
         matching = load_matching(
             model, table, console, na, allow_missing, target, keys, text
         )
-        X, y = _read(matching, target, console)
+        X, y = read_rows(matching, target, console)
         with console.progress(ends_at_interrupt=True):
             page = hybridmix.report(
                 matching.model.estimator,
@@ -113,11 +116,15 @@ def report(
             )
         # Folds that were interrupted would make a page that looks like any other.
         stop_if_interrupted()
-        page.save(output)
-        tell_written(console, output)
+        if output == STDOUT:
+            with results_to_stdout():
+                sys.stdout.write(page.html)
+        else:
+            page.save(output)
+            tell_written(console, output)
 
 
-def _read(
+def read_rows(
     matching: Matching, target: str | None, console: Console
 ) -> tuple[Any, np.ndarray | None]:
     """Read rows or sequences, and their labels or targets if they have any."""

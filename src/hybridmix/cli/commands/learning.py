@@ -15,6 +15,7 @@ from hybridmix.cli.console import Console, talking
 from hybridmix.cli.fitting import Training
 from hybridmix.cli.interrupts import INTERRUPTED, was_interrupted
 from hybridmix.cli.labels import CLASSIFY, Target
+from hybridmix.cli.large import Memory
 from hybridmix.cli.models import Model
 from hybridmix.cli.sequences import Keys
 from hybridmix.cli.tables import InputError, as_option, open_table
@@ -56,6 +57,7 @@ def fit(
     tune: opt.Tune = False,
     seed: opt.Seed = 0,
     jobs: opt.Jobs = None,
+    memory: opt.MemoryLimit = None,
     check: opt.Check = True,
     as_json: opt.AsJson = False,
     quiet: opt.Quiet = False,
@@ -70,7 +72,9 @@ def fit(
     keys = Keys(split(sequence), time)
     named = split(real), split(categorical), split(drop), split(na)
     text = TextFormat(thousands, encoding)
-    reading = fitting.Reading(*named, target, unlabelled, weight, task, keys, text)
+    reading = fitting.Reading(
+        *named, target, unlabelled, weight, task, keys, text, Memory.parsed(memory)
+    )
     numbers = choices.parse_components(components)
     checks = check and not quiet
     chosen = choices.Options(
@@ -105,7 +109,9 @@ def _fit(
     check_output(output, table, is_table=False)
     # Options that contradict each other are refused before a large table is read.
     choose(target and (reading.task or CLASSIFY))
-    training = fitting.read_training(open_table(table, reading.text), reading, console)
+    in_blocks = chosen.in_blocks and not reading.keys.sequence
+    source = open_table(table, reading.text)
+    training = fitting.read_training(source, reading, console, in_blocks)
     estimator = choose(target and training.task)
     _show_columns(training, reading, console)
     begin = perf_counter()
@@ -163,6 +169,10 @@ def _check(
     """Say how good a model is on rows that it has not seen; return the figures."""
     if was_interrupted():
         return None
+    if training.is_large:
+        console.note("Its quality on new rows is not known: keep some, and evaluate it")
+        return None
+    assert not isinstance(training.weights, str)  # as they are in blocks
     with console.progress():
         found = quality.estimated(
             estimator, training.frame, training.y, training.weights, seconds, seed
@@ -180,7 +190,8 @@ def _check(
 
 def _suggest(console: Console, output: Path, table: Path, model: Model) -> None:
     """Say what to do next."""
-    step = f"report {output} {table} -o report.html"
+    named = "TABLE" if str(table) == "-" else table
+    step = f"report {output} {named} -o report.html"
     if not model.predicts:
         step = _next_step(model, output)
     console.note(f"Next: hybridmix {step}")
@@ -222,7 +233,7 @@ def _sum_up(
         values |= {"task": training.task, **_sum_up_target(training.target, estimator)}
         for line in _target_lines(values):
             console.note(line)
-        if len(set(training.target.known.tolist())) == 1:
+        if training.target.n_different == 1:
             console.warn("All labels are the same: there is nothing to tell apart.")
     fitted = f"{values['class']} fitted to {values[units]} {units}"
     console.note(f"{fitted} in {seconds:.1f} s: {output}")
@@ -234,7 +245,7 @@ def _sizes(training: Training) -> dict[str, int]:
     if isinstance(training.frame, Sequences):
         n_frames = int(training.frame.lengths.sum())
         return {"sequences": len(training.frame), "frames": n_frames}
-    return {"rows": len(training.frame)}
+    return {"rows": training.n_rows}
 
 
 def _structure(model: Model) -> dict[str, Any]:
@@ -253,9 +264,9 @@ def _next_step(model: Model, output: Path) -> str:
 
 def _sum_up_target(target: Target, estimator: Any) -> dict[str, Any]:
     """Return what a model was fitted to predict."""
-    known = target.known
     if target.task == CLASSIFY:
-        return {"labelled": len(known), "classes": estimator.classes_}
+        return {"labelled": target.n_known, "classes": estimator.classes_}
+    known = target.known
     return {
         "with_target": len(known),
         "mean": float(known.mean()),
