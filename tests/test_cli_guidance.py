@@ -1,11 +1,13 @@
 """The command line: how it helps where files and options are not as they should be."""
 
+import json
 from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import pytest
 from cli_tools import QUICK, kinds_of, make_table, pd, read, write
+from sequence_tools import make_gestures
 
 import hybridmix
 
@@ -60,6 +62,54 @@ def test_labels_are_kept_out(shell, fitted):
     assert "--target: table.csv has no column 'kinds'" in message
     message = shell.fail("impute", fitted, "table.csv", "--target", "size")
     assert "--target size: the model learned from this column" in message
+
+
+# Outliers -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("as_array", [False, True])
+def test_guilty_cells_are_named(shell, as_array):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=80), "b": rng.normal(size=80)})
+    frame["c"] = frame["a"] + frame["b"] + 0.1 * rng.normal(size=80)
+    model = hybridmix.MixtureDensity(1, covariance_type="full")
+    model.fit(frame.to_numpy() if as_array else frame)
+    hybridmix.save(model, "m.hmx")
+    frame.loc[3, "b"] = 50.0
+    frame.loc[4, ["a", "c"]] = [30.0, -20.0]
+    write(frame, "t.csv")
+    told = json.loads(shell.run("outliers", "m.hmx", "t.csv", "--json", "--worst", 80))
+    guilty = {row["row"]: row["guilty"] for row in told["worst"]}
+    [cell] = guilty[4]
+    assert cell["column"] == "b"
+    expected = frame["c"][3] - frame["a"][3]
+    assert cell["expected"] == pytest.approx(expected, abs=0.5)
+    assert [cell["column"] for cell in guilty[5]] == ["a", "c"]
+    assert sum(len(cells) > 0 for cells in guilty.values()) <= told["outliers"]
+    shell.run("outliers", "m.hmx", "t.csv", "--worst", 2)
+    assert "a 30.0 (expected 0.2" in " ".join(shell.out.split())
+
+
+def test_guilty_categories_are_named(shell, fitted):
+    frame = make_table().assign(colour="blue", size=lambda t: t["size"].fillna(1.0))
+    frame.loc[7, ["size", "colour"]] = [90.0, "blue"]
+    write(frame, "t.csv")
+    told = json.loads(shell.run("outliers", fitted, "t.csv", "--json", "--worst", 1))
+    assert [cell["column"] for cell in told["worst"][0]["guilty"]] == ["size"]
+
+
+def test_guilty_columns_of_sequences_are_named(shell):
+    frame = make_gestures(20, 0).dropna()
+    model = hybridmix.HMMDensity(2, topology="left-right", covariance_type="diag")
+    X = hybridmix.Sequences.from_long(frame.drop(columns="gesture"), "recording", "t")
+    hybridmix.save(model.fit(X), "m.hmx")
+    frame.loc[frame["recording"] == "r7", "y"] += 40.0
+    write(frame, "t.csv")
+    options = ["--sequence", "recording", "--time", "t", "--json", "--worst", 1]
+    told = json.loads(shell.run("outliers", "m.hmx", "t.csv", *options))
+    [worst] = told["worst"]
+    assert worst["cells"]["recording"] == "r7"
+    assert [cell["column"] for cell in worst["guilty"]] == ["y"]
 
 
 # Numbers that are not quite numbers ---------------------------------------------------

@@ -12,6 +12,7 @@ from hybridmix._typing import FloatArray
 from hybridmix.cli import choices, fitting, results, sequence_results, views
 from hybridmix.cli import options as opt
 from hybridmix.cli.console import Console, talking
+from hybridmix.cli.guilt import guilty_cells
 from hybridmix.cli.large import Memory
 from hybridmix.cli.models import Matching, Model, filled
 from hybridmix.cli.sequences import Keys
@@ -220,8 +221,12 @@ def outliers(
                 results.write_flags(chunks, scores, level, write)
             tell_written(console, output)
         if output != STDOUT:
+            guilty = [
+                guilty_cells(matching, row.features, row.typicality, level)
+                for row in rows.rows
+            ]
             unit = matching.model.unit
-            console.result(*views.outliers(rows.rows, scores, level, unit))
+            console.result(*views.outliers(rows.rows, guilty, scores, level, unit))
 
 
 def _typicalities(
