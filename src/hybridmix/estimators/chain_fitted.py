@@ -234,7 +234,7 @@ class FittedChainsEstimator(FittedModel):
         seed = self._seed(random_state)
         with workers(self.n_jobs) as pool:
             return log_typicality(
-                self.model_, self.schema_, read, log_density, seed, pool
+                self.model_, read.table, read.lengths, log_density, seed, pool
             )
 
     def predict_next(
