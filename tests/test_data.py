@@ -160,12 +160,9 @@ DENSE = [
 
 @pytest.mark.parametrize("name", DENSE)
 def test_sparse_is_refused_with_the_way_out(name):
-    with pytest.raises(
-        TypeError, match=r"X is sparse \(csr_array\).*X\.toarray\(\)"
-    ) as e:
-        getattr(hybridmix, name)().fit(sparse.eye_array(6).tocsr(), [0, 1] * 3)
-    if name.startswith("Mixture") or name.startswith("HybridMixture"):
-        assert "columns with many zeros then become spiked" in str(e.value)
+    rows = sparse.eye_array(6).tocsr()
+    with pytest.raises(TypeError, match=r"X is sparse .* \.toarray\(\) .* spiked"):
+        getattr(hybridmix, name)().fit(rows, [0, 1] * 3)
 
 
 def test_sparse_columns_of_a_frame_are_refused():
