@@ -12,6 +12,7 @@ from sklearn.utils.validation import validate_data
 from hybridmix._checks import is_learned
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.columns import Columns, as_frame, read_columns
+from hybridmix.data.dense import refuse_sparse
 from hybridmix.data.rows import Rows
 
 if TYPE_CHECKING:
@@ -166,6 +167,7 @@ def read_table(estimator: object, X: object) -> Columns:
 
 def _validated(estimator: object, X: object, *, reset: bool) -> Columns:
     """Run scikit-learn's checks of a table, which set or compare attributes."""
+    refuse_sparse(X)
     frame = as_frame(X)
     if frame is not None:
         validate_data(estimator, X, reset=reset, skip_check_array=True)
