@@ -46,8 +46,9 @@ def scan(
     """Read a table block by block, so that it need not fit into memory.
 
     What it returns takes the place of ``X``: in ``fit`` of `MixtureDensity`,
-    `HybridMixtureClassifier` and `MixtureOutlierDetector`, with names of columns as ``y``
-    and ``sample_weight``, and in everything that predicts.
+    `HybridMixtureClassifier`, `MixtureOutlierDetector` and `MixtureImputer`, with names
+    of columns as ``y`` and ``sample_weight``, and in everything that predicts. A path in
+    the place of ``X`` is scanned by default options.
 
     Parameters
     ----------
@@ -83,7 +84,7 @@ def scan(
     array([[2.2, 2. ]])
     """
     check_word("dtype", dtype, DTYPES)
-    n_bytes = _bytes_of(memory)
+    n_bytes = bytes_of(memory)
     reader = reader_of(source)
     names = reader.names if columns is None else tuple(columns)
     table = ScannedTable(reader, reader.names, n_bytes, cache, dtype)
@@ -224,7 +225,7 @@ class ScannedTable(BlockSource):
 # Values ---------------------------------------------------------------------------------
 
 
-def _bytes_of(memory: int | str) -> int:
+def bytes_of(memory: int | str) -> int:
     """Return a number of bytes, such as that of "500MB"."""
     found = re.fullmatch(r"\s*([\d.]+)\s*([KMG]?I?)B?\s*", str(memory).upper())
     n_bytes = float(found[1]) * _UNITS.get(found[2], 0) if found else 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import wraps
+from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -22,6 +23,7 @@ from hybridmix.data.block_targets import LearnedPairs, WantedTargets, learned_pa
 from hybridmix.data.dask_blocks import DaskTable, is_dask_array, is_dask_frame
 from hybridmix.data.fingerprint import Fingerprint
 from hybridmix.data.frames import as_frame
+from hybridmix.data.scanning import scan
 
 if TYPE_CHECKING:
     from hybridmix.estimators.options import MixtureEstimator
@@ -30,11 +32,13 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def source_of(X: Any) -> BlockSource | None:
-    """Return a table in blocks; None for all other tables."""
+    """Return a table in blocks, also for the path of one; None for all other tables."""
     if is_dask_frame(X):
         return DaskTable(X)
     if is_dask_array(X):
         return DaskTable.of_array(X)
+    if isinstance(X, str | PathLike):
+        return scan(X)
     return X if isinstance(X, BlockSource) else None
 
 

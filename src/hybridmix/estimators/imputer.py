@@ -89,9 +89,9 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, DensityEstimator):
 
         Parameters
         ----------
-        X : array-like, data frame or scanned table of shape (n, d)
-            Training table, with holes. A table that does not fit into memory is read by
-            `scan`.
+        X : array-like, data frame, scanned table or path, of shape (n, d)
+            Training table, with holes. One that does not fit into memory is read by
+            `scan`, or by its path.
         y : ignored
             For pipelines.
         sample_weight : array-like of shape (n,), or str, default=None

@@ -121,7 +121,7 @@ class MixtureOutlierDetector(OutlierMixin, StreamedDensity):
 
         Parameters
         ----------
-        X : array-like, data frame or scanned table of shape (n, d)
+        X : array-like, data frame, scanned table or path, of shape (n, d)
             Training table. One that does not fit into memory is read by `scan`, if no
             threshold is chosen by ``y``.
         y : array-like of shape (n,), default=None
