@@ -54,9 +54,10 @@ class DaskTable(BlockSource):
 
     @cached_property
     def _filled(self) -> list[Delayed]:
-        import dask
+        from dask.base import compute
+        from dask.delayed import delayed
 
-        sizes = dask.compute(*(dask.delayed(len)(part) for part in self._partitions))
+        sizes = compute(*(delayed(len)(part) for part in self._partitions))
         return [part for part, n in zip(self._partitions, sizes, strict=True) if n]
 
     def added(self, argument: str, given: object) -> tuple[BlockSource, str]:
@@ -76,7 +77,7 @@ class DaskTable(BlockSource):
         function: Callable[..., T],
         *arguments: Sequence[object],
     ) -> list[Delayed]:
-        from dask import delayed
+        from dask.delayed import delayed
 
         # Part of the graph, so that a block that is lost can be computed again.
         shared = delayed(partial(_on_frame, list(columns), function), traverse=False)
@@ -91,20 +92,20 @@ class DaskTable(BlockSource):
         *arguments: Sequence[object],
     ) -> Iterator[T]:
         """Yield what a function returns for every block; see `BlockSource`."""
-        import dask
+        from dask.base import compute
 
-        yield from dask.compute(*self._mapped(columns, function, *arguments))
+        yield from compute(*self._mapped(columns, function, *arguments))
 
     def encoded(
         self, columns: Sequence[str], function: Callable[[Frame], tuple[Dataset, T]]
     ) -> tuple[EncodedBlocks, list[T]]:
         """Keep the encoded rows of every block on the workers; see `BlockSource`."""
-        import dask
+        from dask.base import compute, persist
 
-        pairs = dask.persist(*self._mapped(columns, function))
-        notes = dask.compute(*(pair[1] for pair in pairs))
+        pairs = persist(*self._mapped(columns, function))
+        notes = compute(*(pair[1] for pair in pairs))
         # Taking the pairs apart would be a task of every block in every iteration.
-        blocks = dask.persist(*(pair[0] for pair in pairs))
+        blocks = persist(*(pair[0] for pair in pairs))
         return DaskBlocks(list(blocks)), list(notes)
 
     def joined(
@@ -112,7 +113,7 @@ class DaskTable(BlockSource):
     ) -> dask.array.Array:
         """Return what a function returns for all rows, as a lazy array."""
         import dask.array
-        from dask import delayed
+        from dask.delayed import delayed
 
         self.check_columns(columns)
         with warnings.catch_warnings():
@@ -156,11 +157,12 @@ class DaskBlocks:
         function: Callable[..., T],
         *arguments: Sequence[object],
     ) -> list[Delayed]:
-        from dask import delayed
+        from dask.delayed import delayed
 
-        shared = delayed(function, traverse=False)
+        # The names of tasks would be made of the function, which prints a whole model.
+        shared, call = delayed(function, traverse=False), delayed(_called)
         own = zip(numbers, *arguments, strict=True)
-        return [shared(self._blocks[number], *rest) for number, *rest in own]
+        return [call(shared, self._blocks[number], *rest) for number, *rest in own]
 
     def map(
         self,
@@ -169,9 +171,9 @@ class DaskBlocks:
         *arguments: Sequence[object],
     ) -> Iterator[T]:
         """Yield what a function returns for some blocks; see `EncodedBlocks`."""
-        import dask
+        from dask.base import compute
 
-        yield from dask.compute(*self._mapped(numbers, function, *arguments))
+        yield from compute(*self._mapped(numbers, function, *arguments))
 
     def summed(
         self,
@@ -180,7 +182,7 @@ class DaskBlocks:
         *arguments: Sequence[object],
     ) -> Sum:
         """Add up what a function returns for some blocks, by a fixed tree."""
-        from dask import delayed
+        from dask.delayed import delayed
 
         parts = self._mapped(numbers, function, *arguments)
         while len(parts) > 1:
@@ -202,6 +204,10 @@ def _on_frame(
     import narwhals.stable.v2 as nw
 
     return function(nw.from_native(part[columns], eager_only=True), *arguments)
+
+
+def _called(function: Callable[..., T], *arguments: object) -> T:
+    return function(*arguments)
 
 
 def _on_rows(

@@ -29,7 +29,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 def source_of(X: object) -> BlockSource | None:
     """Return a table in blocks, also for the path of one; None for all other tables."""
     if is_dask_frame(X):
-        return DaskTable(X)
+        return DaskTable(cast(Any, X))
     if isinstance(X, str | PathLike):
         return scan(X)
     return X if isinstance(X, BlockSource) else None
