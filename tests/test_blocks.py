@@ -14,9 +14,7 @@ from hybridmix import (
     MEDClassifier,
     MixtureDensity,
     MixtureImputer,
-    MixtureNetworkClassifier,
     MixtureOutlierDetector,
-    MixtureRegressor,
     load,
     save,
     scan,
@@ -465,12 +463,7 @@ def test_errors_name_the_way_out(tmp_path):
 
 @pytest.mark.parametrize(
     "estimator",
-    [
-        MEDClassifier(),
-        MixtureImputer(n_draws=2),
-        MixtureNetworkClassifier(),
-        MixtureRegressor(),
-    ],
+    [MEDClassifier()],
 )
 def test_other_estimators_refuse_blocks(estimator):
     with pytest.raises(TypeError, match="block by block"):

@@ -76,16 +76,25 @@ class Training:
     weights: FloatArray | str | None
 
     @property
+    def is_large(self) -> bool:
+        """Whether rows are read in blocks."""
+        return isinstance(self.frame, LargeTable)
+
+    @property
     def n_rows(self) -> int:
         """Number of rows or sequences; of a large table, once it was read."""
-        is_large = isinstance(self.frame, LargeTable)
-        return self.frame.n_rows if is_large else len(self.frame)
+        return self.frame.n_rows if self.is_large else len(self.frame)
 
     @property
     def task(self) -> str:
         """What the target asks for."""
         assert self.target is not None
         return self.target.task
+
+    @property
+    def y(self) -> np.ndarray | None:
+        """The labels or targets, if there are any."""
+        return None if self.target is None else self.target.values
 
     def model(self, estimator: Any, reading: Reading) -> Model:
         """Return a fitted estimator with what it needs to read further tables."""
@@ -273,8 +282,7 @@ def _read_columns(
 def fit(estimator: Any, training: Training, console: Console) -> Any:
     """Fit an estimator to a table; return it, or the best that it found."""
     with console.progress():
-        y = None if training.target is None else training.target.values
-        estimator.fit(training.frame, y, sample_weight=training.weights)
+        estimator.fit(training.frame, training.y, sample_weight=training.weights)
     if not hasattr(estimator, "best_estimator_"):
         return estimator
     console.note(_choice(estimator))

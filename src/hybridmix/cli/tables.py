@@ -291,6 +291,11 @@ def open_table(path: Path) -> Table:
     raise InputError(unknown_format(path))
 
 
+def has_table_suffix(path: Path) -> bool:
+    """Return whether the name of a file says that it is a table."""
+    return path.name.lower().endswith(TEXT_SUFFIXES + TYPED_SUFFIXES)
+
+
 def is_tabbed(path: Path) -> bool:
     """Return whether the name of a file says that tabs separate its cells."""
     return path.name.lower().endswith((".tsv", ".tsv.gz"))

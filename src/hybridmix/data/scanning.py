@@ -16,7 +16,7 @@ from hybridmix._checks import check_word
 from hybridmix.data.block_file import BlockFile
 from hybridmix.data.block_readers import Reader, imported, reader_of
 from hybridmix.data.block_reading import BlockSource
-from hybridmix.data.blocks import EncodedBlocks
+from hybridmix.data.encoded_blocks import EncodedBlocks
 from hybridmix.data.frames import as_frame
 from hybridmix.data.rows import Dataset
 
@@ -204,20 +204,21 @@ class ScannedTable(BlockSource):
         return file, notes
 
     def joined(
-        self, columns: Sequence[str], function: Callable[[object], np.ndarray]
+        self, columns: Sequence[str], function: Callable[[object, int], np.ndarray]
     ) -> object:
         """Put what a function returns for every block one after the other."""
         self.check_columns(columns)
-        parts = [function(block.to_native()) for block in self._blocks(columns)]
+        blocks = enumerate(self._blocks(columns))
+        parts = [function(block.to_native(), number) for number, block in blocks]
         if not parts:
             raise ValueError("The table has no rows.")
         return np.concatenate(parts)
 
-    def completed(self, function: Callable[[object], object]) -> object:
+    def completed(self, function: Callable[[object, int], object]) -> object:
         """Refuse to make a copy of the table in memory."""
         raise TypeError(
             "A completed copy of this table may not fit into memory. Write it block by "
-            "block: scan(...).write(folder, model.impute)."
+            "block: table.write(folder, model.impute)."
         )
 
 

@@ -160,7 +160,7 @@ class MixtureOutlierDetector(OutlierMixin, StreamedDensity):
                 "the largest weight: the threshold needs some of both."
             )
         scores = self._cross_validated_scores(X, is_anomaly, weights)
-        fitted, _, attributes = self._fit_density(
+        fitted, attributes = self._fit_any(
             _safe_indexing(X, normal),
             None if weights is None else weights[normal],
         )
