@@ -86,7 +86,7 @@ def test_wrong_labels_are_noticed_and_listed():
     places = unlikely_labels(found.trial)
     assert sorted(found.trial.table_rows[places].tolist()) == wrong
     page = check(report(model, X, y, cv=2, baselines=False).html)
-    assert "some labels may be wrong" in page.text["verdict"]
+    assert "Some labels may be wrong" in page.text["verdict"]
     assert "Labels to check (5)" in page.text["errors"]
 
 

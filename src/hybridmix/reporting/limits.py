@@ -91,8 +91,8 @@ def _class_limits(findings: Findings) -> Iterator[str]:
         n_unlikely, expected = len(unlikely_labels(trial)), _expected_unlikely(proba)
         yield (
             f"{count(n_unlikely, unit)} have a label that the model gives less than "
-            f"{percent(UNLIKELY)}, where its probabilities let expect "
-            f"{max(round(expected), 1)}: some labels may be wrong, or a column that "
+            f"{percent(UNLIKELY)}; by its probabilities, one would expect "
+            f"{max(round(expected), 1)}. Some labels may be wrong, or a column that "
             "explains them is not in the table. They are listed under the errors."
         )
     yield from _contradictions(subject)

@@ -20,6 +20,7 @@ from hybridmix.reporting.distributions import (
 )
 from hybridmix.reporting.findings import Findings
 from hybridmix.reporting.markup import (
+    count,
     figure,
     figures,
     fixed,
@@ -235,15 +236,19 @@ def fit_part(findings: Findings) -> str:
     text = (
         "The distance is the largest difference between the shares of values up to a "
         "number, in the model and in the rows (Kolmogorov and Smirnov), and for "
-        "categories half the sum of the differences in frequency."
+        "categories half the sum of the differences in frequency. Up to 0.05, or to what "
+        "chance explains, columns match."
     )
-    if n_wrong == 0:
-        text = f"All {len(checks)} columns are distributed as the model says. {text}"
+    lead = (
+        f"{len(checks) - n_wrong} of {count(len(checks), 'column')} are distributed as "
+        "the model says."
+    )
     shown = max(min(n_wrong, _MAX_CHECKED), min(3, len(checks)))
-    parts = [paragraph(text), _fit_table(findings.subject, checks[:shown])]
+    parts = [paragraph(lead), _fit_table(findings.subject, checks[:shown])]
     if shown < len(checks):
         others = _fit_table(findings.subject, checks[shown:])
         parts.append(folded(f"The other {len(checks) - shown} columns", others))
+    parts.append(folded("What the distance is", paragraph(text)))
     return "".join(parts)
 
 
@@ -259,8 +264,7 @@ def _fit_table(subject: Subject, checks: list[ColumnCheck]) -> str:
         for own in checks
     ]
     return table(
-        "Columns by the distance between the model and the rows; up to 0.05, or what "
-        "chance explains, they match",
+        "Columns by the distance between the model and the rows",
         ("column", "distance", "", "where it is largest", "what may help"),
         rows,
         text_columns=(0, 2, 3, 4),

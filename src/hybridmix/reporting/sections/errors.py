@@ -41,6 +41,7 @@ _MAX_SHARES = 8
 _MAX_CONFUSED = 50
 _MAX_ERRORS = 20
 _MAX_LABELS = 20
+_PALEST = 0.2
 
 
 def errors_section(findings: Findings) -> str:
@@ -99,7 +100,9 @@ def _confusion_cells(
         text = f"{n:,}" if has_room or n else "·"
         text += f" ({percent(share)})" if has_room and n else ""
         kind = "right" if own == other else "wrong" if n else "none"
-        yield tinted(text, share, f"tint {kind}")
+        # Single errors among many classes would be too pale to be seen.
+        strength = max(share, _PALEST) if kind == "wrong" else share
+        yield tinted(text, strength, f"tint {kind}")
 
 
 def _predicted_as(name: str, has_room: bool) -> str:

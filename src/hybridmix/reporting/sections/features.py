@@ -12,6 +12,7 @@ from hybridmix.reporting.markup import (
     Markup,
     alike,
     fixed,
+    folded,
     folded_after,
     note,
     paragraph,
@@ -36,13 +37,17 @@ def features_section(findings: Findings) -> str:
         paragraph(
             "Each column in turn is hidden from the model, which "
             f"{hides(subject.model)}: this is how "
-            "it predicts rows that lack the column. Nothing is trained again, and no "
-            f"values are shuffled. The figures are of {scored_rows(findings)}."
+            "it predicts rows that lack the column."
         ),
         _importance_table(importance),
-        paragraph(
-            "Where two columns say the same, neither is missed, but both do well alone. "
-            "A negative rise means that the model does better without the column."
+        folded(
+            "How to read this",
+            paragraph(
+                "Nothing is trained again, and no values are shuffled. Where two columns "
+                "say the same, neither is missed, but both do well alone. A negative "
+                "rise means that the model does better without the column. The figures "
+                f"are of {scored_rows(findings)}."
+            ),
         ),
     ]
     if part := drawn_from(findings.trial, MAX_JUDGING):

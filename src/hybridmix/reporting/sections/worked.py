@@ -47,16 +47,15 @@ def worked_section(findings: Findings) -> str:
 
 def _explained(findings: Findings) -> str:
     what = (
-        "the log of the ratio of two probabilities: of the predicted class, and of the "
-        "next one. Above zero, a cell speaks for the first"
+        "the log of the ratio of two probabilities, of the predicted class and of the "
+        "next one"
         if findings.subject.has_classes
         else "the predicted mean"
     )
     return (
-        f"A prediction taken apart: what each cell adds to {what}. Cells are revealed to "
-        "the model one after the other, and what is not revealed is integrated out. "
-        "Since cells that depend on each other share what they say, each figure is the "
-        "mean over 16 orders. The figures add up exactly."
+        f"What each cell adds to {what}. Cells are revealed one after the other, and "
+        "what is not revealed is integrated out; figures are means over 16 orders, "
+        "and add up exactly."
     )
 
 
