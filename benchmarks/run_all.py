@@ -53,6 +53,7 @@ SCRIPTS = [
     "med_linear",
     "torch_speed",
     "onnx_export",
+    "shapley",
     "command_line",
 ]
 RIVALS = {
@@ -64,6 +65,7 @@ RIVALS = {
     "hmmlearn": "hmmlearn",
     "aeon": "aeon",
     "dynamax": "dynamax",
+    "shap": "shap",
 }
 DATA_FILES = [
     "boston.npz",

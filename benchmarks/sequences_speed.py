@@ -207,7 +207,11 @@ def likelihoods(case: Case, options: Options) -> Row:
 def set_up_memory(source: str, data: Path, n_states: int) -> Measure:
     """Measure the peak of a fit over the frames, as a multiple of their size."""
     model = hybridmix.HMMDensity(
-        n_states=n_states, covariance_type="diag", max_iter=2, random_state=0
+        n_states=n_states,
+        topology="ergodic",
+        covariance_type="diag",
+        max_iter=2,
+        random_state=0,
     )
     model.fit([x[:2000] for x in sequences_of("generated 10,200,13", data).X])
     sequences = sequences_of(source, data).X

@@ -18,6 +18,7 @@ for package in ("typer", "rich"):
 
 FORMATS = ["csv", "tsv", "csv.gz", "parquet", "feather"]
 QUICK = ["--objective", "likelihood", "--covariance", "diag", "--components", "1"]
+QUICK += ["--no-check"]
 
 
 class Shell:
@@ -113,6 +114,7 @@ def kinds_of(shell, frame_or_text, *arguments):
     else:
         write(frame_or_text, "columns.csv")
     command = ["fit", "columns.csv", "-o", "m.hmx", "--json", "--components", "1"]
+    command += ["--no-check"]
     told = json.loads(shell.run(*command, *arguments))
     return {column["name"]: (column["type"], column["why"]) for column in told["columns"]}
 

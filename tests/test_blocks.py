@@ -14,9 +14,7 @@ from hybridmix import (
     MEDClassifier,
     MixtureDensity,
     MixtureImputer,
-    MixtureNetworkClassifier,
     MixtureOutlierDetector,
-    MixtureRegressor,
     load,
     save,
     scan,
@@ -218,6 +216,17 @@ def test_training_goes_on_from_a_model_and_is_saved(tmp_path):
     np.testing.assert_array_equal(again.predict_proba(X), second.predict_proba(X))
 
 
+def test_imputer_takes_blocks():
+    imputer = MixtureImputer(2, covariance_type="full", random_state=0)
+    expected = imputer.fit_transform(X)
+    found = imputer.fit(scanned().select(FEATURES)).transform(X)
+    columns = ["x0", "x1", "x2", "x3"]
+    np.testing.assert_allclose(found[columns], expected[columns], rtol=0, atol=1e-10)
+    assert found["c"].to_list() == expected["c"].to_list()
+    with pytest.raises(TypeError, match="Write it block by block"):
+        imputer.transform(scanned())
+
+
 # Sources --------------------------------------------------------------------------
 
 
@@ -249,6 +258,28 @@ def test_files_are_read_block_by_block(tmp_path, kind):
     assert len(several.column("w")) < len(numbers)
     dataset = pa.dataset.dataset(tmp_path / "table", format=kind)
     np.testing.assert_array_equal(scan(dataset).column("w"), numbers["w"].to_numpy())
+
+
+def test_paths_are_scanned(tmp_path):
+    path = tmp_path / "table.parquet"
+    pa.parquet.write_table(TABLE.select(*FEATURES, "species").to_arrow(), path)
+    options = {"n_components": 1, "covariance_type": "full", "random_state": 0}
+    model = HybridMixtureClassifier("likelihood", **options).fit(path, "species")
+    assert model.score(str(path), "species") == model.score(X, Y)
+    np.testing.assert_array_equal(model.predict(path), model.predict(X))
+
+
+def test_folders_may_hold_other_files_and_types(tmp_path):
+    for number, values in enumerate(([1, 2], [0.5, None])):
+        folder = tmp_path / f"year={2020 + number}"
+        folder.mkdir()
+        pa.parquet.write_table(pa.table({"x": values}), folder / "part.parquet")
+    (tmp_path / "README.txt").write_text("not a table")
+    [block] = scan(tmp_path)
+    assert block.to_pydict() == {
+        "x": [1.0, 2.0, 0.5, None],
+        "year": [2020] * 2 + [2021] * 2,
+    }
 
 
 def test_filled_tables_are_written_block_by_block(tmp_path):
@@ -410,7 +441,7 @@ def test_errors_name_the_way_out(tmp_path):
     with pytest.raises(ValueError, match="needs a table in memory, to hold rows out"):
         MixtureOutlierDetector(threshold="f1").fit(scanned(), Y)
     fitted = MixtureDensity(1, covariance_type="full").fit(X)
-    with pytest.raises(TypeError, match=r"table\.write"):
+    with pytest.raises(TypeError, match=r"scan\(\.\.\.\)\.write"):
         fitted.impute(scanned())
     with pytest.raises(ValueError, match="no column 'x1'"):
         fitted.predict(scanned().select(["x0"]))
@@ -432,7 +463,7 @@ def test_errors_name_the_way_out(tmp_path):
 
 @pytest.mark.parametrize(
     "estimator",
-    [MEDClassifier(), MixtureImputer(), MixtureNetworkClassifier(), MixtureRegressor()],
+    [MEDClassifier()],
 )
 def test_other_estimators_refuse_blocks(estimator):
     with pytest.raises(TypeError, match="block by block"):

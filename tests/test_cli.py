@@ -152,7 +152,7 @@ def test_effort_and_committees(shell):
     shell.run("fit", table, "-t", "kind", "-o", "fast.hmx", "--effort", "fast")
     assert not hasattr(hybridmix.load("fast.hmx"), "committee_")
     arguments = ["-t", "kind", "-o", "no.hmx", "--effort", "fast", "--tune"]
-    assert "--tune has no --effort" in shell.fail("fit", table, *arguments)
+    assert "--tune has neither --effort" in shell.fail("fit", table, *arguments)
 
 
 def test_tune_calibrate_and_weights(shell):

@@ -165,7 +165,7 @@ def test_wrong_arguments(shell, fitted, arguments, words):
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "feather"])
-def test_folders_are_no_tables(shell, suffix):
+def test_folders_without_files_are_not_tables(shell, suffix):
     os.mkdir(f"t.{suffix}")
     assert "is a folder" in shell.fail("fit", f"t.{suffix}", "-o", "m.hmx")
 

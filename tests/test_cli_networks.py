@@ -15,7 +15,7 @@ SMALL = ["--components", 1, "--covariance", "diag"]
 
 def fit_to_numbers(shell, *options):
     write(make_prices(), "train.csv")
-    command = ["fit", "train.csv", "-t", "price", "-o", "model.hmx"]
+    command = ["fit", "train.csv", "-t", "price", "-o", "model.hmx", "--no-check"]
     return shell.run(*command, "--method", "network", *options)
 
 
@@ -67,7 +67,16 @@ def test_a_search_for_the_mixture_is_reported_as_one_of_densities(shell):
 def test_classes_are_predicted_by_a_network(shell, options):
     frame = make_table(80).drop(columns=["id", "day"])
     write(frame, "train.csv")
-    command = ["fit", "train.csv", "-t", "kind", "-o", "model.hmx", "--json"]
+    command = [
+        "fit",
+        "train.csv",
+        "-t",
+        "kind",
+        "-o",
+        "model.hmx",
+        "--json",
+        "--no-check",
+    ]
     told = json.loads(shell.run(*command, "--method", "network", *options))
     assert told["class"] == "MixtureNetworkClassifier"
     model = hybridmix.load("model.hmx")
@@ -83,7 +92,17 @@ def test_classes_are_predicted_by_a_network(shell, options):
 
 def test_options_reach_the_network(shell):
     write(make_table().drop(columns=["id", "day"]), "train.csv")
-    command = ["fit", "train.csv", "-t", "kind", "-o", "model.hmx", "--seed", 3]
+    command = [
+        "fit",
+        "train.csv",
+        "-t",
+        "kind",
+        "-o",
+        "model.hmx",
+        "--seed",
+        3,
+        "--no-check",
+    ]
     given = ["--objective", "conditional", "--tradeoff", 2, "--calibrate", "--jobs", 1]
     shell.run(*command, "--method", "network", *SMALL, *given)
     model = hybridmix.load("model.hmx")

@@ -11,7 +11,7 @@ import hybridmix
 from hybridmix import HMMDensity, HybridHMMClassifier, Sequences
 
 FIT = ["--sequence", "recording", "--time", "t"]
-QUICK = ["--states", 3, "--topology", "left-right", "--covariance", "diag"]
+QUICK = ["--states", 3, "--topology", "left-right", "--covariance", "diag", "--no-check"]
 LABELLED = ["--target", "gesture", "--tradeoff", 1]
 
 
@@ -174,7 +174,7 @@ def test_holes_are_filled_from_the_whole_sequence(shell, fitted):
     message = shell.fail("impute", "new.csv", "-m", fitted, "-o", "f.csv", "--draw")
     assert "--draw is not for models of sequences" in message
     message = shell.fail("impute", "new.csv", "-o", "f.csv", "--sequence", "recording")
-    assert "--sequence needs a model of sequences: add --model" in message
+    assert "--sequence needs a model of sequences: MODEL TABLE" in message
 
 
 def test_outliers_are_sequences(shell, fitted):

@@ -21,6 +21,8 @@ from hybridmix import HMMDensity, HybridHMMClassifier, Sequences, load, save
 from hybridmix.problem import Problem
 from hybridmix.progress import listening
 from hybridmix.solvers import ExpectationMaximisation, LimitedMemoryBFGS
+from hybridmix.training import chain_search
+from hybridmix.training.chain_trials import ChainSearch
 
 N, T = 24, 7
 CLASSES = ["up", "down"]
@@ -654,3 +656,18 @@ def test_models_that_no_fit_leaves_are_not_saved(changes, message, tmp_path):
     vars(model).update(changes)
     with pytest.raises(ValueError, match=message):
         save(model, tmp_path / "model")
+
+
+def test_searches_see_a_part_of_long_sequences(monkeypatch):
+    monkeypatch.setattr(chain_search, "_MOST_FRAMES", 100)
+    X, y = make_panel(40)
+    seen = []
+    whole = ChainSearch.scores
+
+    def scores(self, plan, budget):
+        seen.append(sum(len(held.labels) for _, held in self._parts))
+        return whole(self, plan, budget)
+
+    monkeypatch.setattr(ChainSearch, "scores", scores)
+    HybridHMMClassifier(covariance_type="diag", random_state=0).fit(X, y)
+    assert 6 <= seen[0] < 40

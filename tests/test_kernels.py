@@ -22,8 +22,7 @@ from hybridmix.models.forward_backward import (
     backward,
     forward,
     most_probable_paths,
-    state_posteriors,
-    transition_counts,
+    posteriors,
 )
 from hybridmix.models.packing import Packing
 
@@ -172,14 +171,14 @@ def passes(packing, log_emission, chains, weights):
     passed = forward(packing, log_emission.copy(), chains)
     back = backward(passed)
     alpha = passed.alpha.copy()
-    transitions = transition_counts(passed, back, weights)
+    states, transitions = posteriors(passed, back, weights)
     score, _ = most_probable_paths(packing, log_emission.copy(), chains)
     return {
         "log likelihood": passed.log_likelihood,
         "alpha": alpha,
         "scale": passed.scale,
         "arriving": back.arriving[:, :, packing.n_sequences :],
-        "states": state_posteriors(passed, back),
+        "states": states,
         "transitions": transitions,
         "score": score,
     }

@@ -16,7 +16,8 @@ from hybridmix import (
     MixtureImputer,
     MixtureOutlierDetector,
 )
-from hybridmix.estimators.base import FittedMixture, is_learned
+from hybridmix._checks import is_learned
+from hybridmix.estimators.base import FittedMixture
 from hybridmix.evaluation import ChunkedRows
 from hybridmix.models.mixture import Mixture
 from hybridmix.solvers import ExpectationMaximisation, LimitedMemoryBFGS

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         MixtureOutlierDetector,
         MixtureRegressor,
     )
+    from hybridmix.explorer import explore
     from hybridmix.io import load, save
     from hybridmix.reporting import report
 
@@ -57,6 +58,7 @@ __all__ = [
     "MixtureRegressor",
     "Sequences",
     "__version__",
+    "explore",
     "load",
     "report",
     "save",
@@ -66,6 +68,7 @@ __all__ = [
 
 _HOMES = {
     "Sequences": "data.sequences",
+    "explore": "explorer",
     "load": "io",
     "report": "reporting",
     "save": "io",

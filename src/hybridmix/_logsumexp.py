@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from hybridmix._scratch import empty
 from hybridmix._typing import FloatArray
 
 # exp() of less than this is zero next to one in double precision, and far from the
@@ -34,14 +35,14 @@ def grouped_logsumexp(
         Sums of what `values` now holds.
     """
     shape = (len(offsets) - 1, values.shape[1])
-    logs, sums = np.empty(shape), np.empty(shape)
+    logs, sums = empty(shape), empty(shape)
     for groups, block in group_blocks(values, offsets):
         np.max(block, axis=1, out=logs[groups])
         block -= logs[groups, None]
         np.maximum(block, _NEGLIGIBLE, out=block)
         np.exp(block, out=block)
         np.sum(block, axis=1, out=sums[groups])
-    logs += np.log(sums)
+    logs += np.log(sums, out=empty(shape))
     return logs, sums
 
 
@@ -59,7 +60,8 @@ def group_blocks(
 
 def class_posterior(log_joint: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return ``log p(x)``, (n,), and ``p(c | x)``, (C, n)."""
-    posterior = log_joint.copy()
+    posterior = empty(log_joint.shape)
+    posterior[:] = log_joint
     logs, sums = grouped_logsumexp(posterior, (0, len(posterior)))
     posterior /= sums
     return logs[0], posterior

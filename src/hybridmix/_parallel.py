@@ -19,6 +19,8 @@ from typing import Any, TypeVar
 import joblib
 from threadpoolctl import ThreadpoolController
 
+from hybridmix._scratch import release
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -151,3 +153,4 @@ def workers(n_jobs: int | None = None) -> Iterator[Workers]:
             yield pool
         finally:
             pool.close()
+            release()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import TypeVar
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from hybridmix._chunks import chunk_rows
 from hybridmix._parallel import Workers
+from hybridmix._scratch import lasting, reused
 from hybridmix._typing import FloatArray, IntArray, Sum
 from hybridmix.data.rows import RowSource
 from hybridmix.models.base import Evaluation, Model, P, S
@@ -22,6 +24,8 @@ Result = TypeVar("Result")
 _N_TASKS = 16
 # Below this much arithmetic, handing work to threads takes longer than doing it.
 _SMALL = 40_000_000
+# Otherwise there are this many chunks or more, so that threads have something to share.
+_FEWEST_CHUNKS = 4
 # Rearranged rows are kept between evaluations as long as they fit here.
 _KEPT_BYTES = 64 << 20
 
@@ -55,13 +59,16 @@ class ChunkedRows:
         observed = source.observed
         width = model.width(observed)
         edges = [0, *borders, source.n_rows]
-        lengths, n_frames = source.lengths, source.n_rows
-        if lengths is None:
-            self.chunks = list(_equal_chunks(edges, chunk_rows(width)))
-        else:
-            n_frames = int(lengths.sum())
-            self.chunks = list(_chunks_of_sequences(edges, lengths, chunk_rows(width)))
+        lengths = source.lengths
+        n_frames = source.n_rows if lengths is None else int(lengths.sum())
+        size = chunk_rows(width)
         small = n_frames * model.work(observed) < _SMALL
+        if not small:
+            size = min(size, -(-n_frames // _FEWEST_CHUNKS))
+        if lengths is None:
+            self.chunks = list(_equal_chunks(edges, size))
+        else:
+            self.chunks = list(_chunks_of_sequences(edges, lengths, size))
         self._workers = Workers(1) if small else workers
         keep = keep and n_frames * model.kept_width(observed) * 8 <= _KEPT_BYTES
         self._kept: list[object] | None = [None] * len(self.chunks) if keep else None
@@ -71,12 +78,20 @@ class ChunkedRows:
         """Number of threads that the chunks are worked on by."""
         return self._workers.n_threads
 
+    def memory(self) -> AbstractContextManager[None]:
+        """Return a context of the work on a chunk, whose arrays end with it.
+
+        Sequences are worked on in pieces, whose arrays should not last as long.
+        """
+        return reused() if self._source.lengths is None else nullcontext()
+
     def prepared(self, number: int, model: Model[P, S]) -> P:
         """Return the rows of a chunk as a model prepares them."""
         if self._kept is None:
             return model.prepare(self._source[self.chunks[number]])
         if self._kept[number] is None:
-            self._kept[number] = model.prepare(self._source[self.chunks[number]])
+            with lasting():
+                self._kept[number] = model.prepare(self._source[self.chunks[number]])
         return self._kept[number]  # type: ignore[return-value]
 
     def evaluate(self, number: int, model: Model[P, S]) -> Evaluation[S]:
@@ -123,8 +138,12 @@ class ChunkedRows:
         self, model: Model[P, S], read: Callable[[Evaluation[S]], np.ndarray]
     ) -> np.ndarray:
         """Evaluate all rows, and join what is read along the last axis."""
-        parts = self.map(lambda number: read(self.evaluate(number, model)))
-        return np.concatenate(list(parts), axis=-1)
+
+        def of_chunk(number: int) -> np.ndarray:
+            with self.memory():
+                return np.array(read(self.evaluate(number, model)))
+
+        return np.concatenate(list(self.map(of_chunk)), axis=-1)
 
 
 def log_joint(model: Model, source: RowSource, workers: Workers) -> FloatArray:

@@ -83,6 +83,8 @@ class Problem:
         Threads to run on.
     learn_class_prior : bool
         Whether class probabilities are learned, or kept as they are.
+    keep : bool
+        Keep rearranged rows for further evaluations, if they fit into memory.
 
     Attributes
     ----------
@@ -99,6 +101,7 @@ class Problem:
         model: Model,
         workers: Workers,
         learn_class_prior: bool = True,
+        keep: bool = True,
     ) -> None:
         self._describe(dataset, objective, model, learn_class_prior)
         self._dataset = dataset
@@ -120,7 +123,7 @@ class Problem:
             size = model if n_unlabelled else model.of_class(0)
         elif self._labels_are_apart:
             borders = (np.flatnonzero(np.diff(dataset.labels)) + 1).tolist()
-        self._rows = ChunkedRows(dataset.rows, size, workers, borders, keep=True)
+        self._rows = ChunkedRows(dataset.rows, size, workers, borders, keep)
         self._label_of = [int(dataset.labels[chunk.start]) for chunk in self._rows.chunks]
 
     def _describe(
@@ -166,10 +169,11 @@ class Problem:
 
         def add_chunk(number: int, total: Assessment[S]) -> None:
             label = self._label_of[number]
-            if not self._labels_are_apart:
-                self._add_chunk(number, views[label], total, classes)
-            elif classes is None or (label != UNLABELLED and classes[label]):
-                self._add_chunk(number, views[label], total)
+            with self._rows.memory():
+                if not self._labels_are_apart:
+                    self._add_chunk(number, views[label], total, classes)
+                elif classes is None or (label != UNLABELLED and classes[label]):
+                    self._add_chunk(number, views[label], total)
 
         return self._rows.sum(add_chunk, lambda: self._nothing(model))
 
@@ -313,7 +317,7 @@ def _block_assessment(
     workers: Workers,
     learn_class_prior: bool,
 ) -> Assessment[S]:
-    problem = Problem(block, objective, model, workers, learn_class_prior)
+    problem = Problem(block, objective, model, workers, learn_class_prior, keep=False)
     return problem.assess(model, classes)
 
 

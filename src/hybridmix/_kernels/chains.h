@@ -160,6 +160,76 @@ EXPORT TARGET void NAME(chains_backward)(
         }
 }
 
+/* Turn the states before WIDTH columns, which hold alpha, into weighted posteriors, and add
+ * their products with what arrives here to `sums`, (K, K). */
+TARGET static inline void NAME(posterior_columns)(
+    int64_t n_states, int64_t n_frames, const double *transposed, const double *here,
+    const double *weights, double *before, V *restrict sums, double *scratch)
+{
+    V *beta = (V *)scratch, own = *(const V *)weights;
+    NAME(move_columns)(n_states, n_frames, transposed, here, beta);
+    for (int64_t i = 0; i < n_states; i++) {
+        V leaving = own * *(const V *)(before + i * n_frames);
+        for (int64_t j = 0; j < n_states; j++)
+            sums[i * n_states + j] += leaving * *(const V *)(here + j * n_frames);
+        *(V *)(before + i * n_frames) = leaving * beta[i];
+    }
+}
+
+TARGET static inline void NAME(posterior_column)(
+    int64_t n_states, int64_t n_frames, const double *transposed, const double *here,
+    double weight, double *before, double *restrict sums, double *scratch)
+{
+    double *beta = scratch, *arriving = scratch + n_states;
+    NAME(move_column)(n_states, n_frames, transposed, here, beta);
+    for (int64_t j = 0; j < n_states; j++)
+        arriving[j] = here[j * n_frames];
+    for (int64_t i = 0; i < n_states; i++) {
+        double leaving = weight * before[i * n_frames];
+        for (int64_t j = 0; j < n_states; j++)
+            sums[i * n_states + j] += leaving * arriving[j];
+        before[i * n_frames] = leaving * beta[i];
+    }
+}
+
+/* Turn alpha (P, K, F) into posteriors of the states, weighted by lane (P, n), and sum the
+ * products of alpha before and what arrives, `counts` (G, P, K, K), which begin as zeros.
+ * The last frames of all sequences are done already. `scratch` has room for K (K + 2)
+ * vectors. */
+EXPORT TARGET void NAME(chains_posteriors)(
+    const Frames *frames, const double *transposed, const double *arriving,
+    const double *weights, double *states, double *counts, double *scratch)
+{
+    int64_t k = frames->n_states, f = frames->n_frames, n_groups = frames->n_groups, n = 0;
+    double *working = scratch + k * k * WIDTH;
+    for (int64_t group = 0; group < n_groups; group++)
+        n += frames->sizes[group];
+    for (int64_t plane = 0; plane < frames->n_planes; plane++)
+        for (int64_t group = 0; group < n_groups; group++) {
+            int64_t matrix = (group * frames->n_planes + plane) * k * k;
+            const double *own = transposed + matrix;
+            const double *weight = weights + plane * n + frames->offsets[group];
+            V *sums = (V *)scratch;
+            for (int64_t i = 0; i < k * k; i++)
+                sums[i] = (V){0};
+            for (int64_t time = 1; time < frames->n_times; time++) {
+                int64_t step = time * n_groups + group, lane = 0;
+                int64_t size = frames->sizes[step];
+                const double *here = arriving + plane * k * f + frames->offsets[step];
+                double *before = states + plane * k * f + frames->offsets[step - n_groups];
+                for (; lane + WIDTH <= size; lane += WIDTH)
+                    NAME(posterior_columns)(k, f, own, here + lane, weight + lane,
+                                            before + lane, sums, working);
+                for (; lane < size; lane++)
+                    NAME(posterior_column)(k, f, own, here + lane, weight[lane],
+                                           before + lane, counts + matrix, working);
+            }
+            for (int64_t i = 0; i < k * k; i++)
+                for (int64_t lane = 0; lane < WIDTH; lane++)
+                    counts[matrix + i] += sums[i][lane];
+        }
+}
+
 /* Viterbi: add to scores (P, K, F), which hold log emissions but for the first frames of
  * all sequences, those of the best state before; `origin` (P, K, F) says which one that is,
  * the first of several. `scratch` has room for 2 K numbers. */

@@ -32,6 +32,11 @@ class Options:
     states: int | None = None
     topology: str | None = None
 
+    @property
+    def in_blocks(self) -> bool:
+        """Whether the estimator can be fitted to a table in blocks; regressors cannot."""
+        return self.method == MIXTURE and not self.tune
+
     def for_rows(self, task: str | None) -> Any:
         """Return an estimator of rows; a density if there is no target."""
         refuse(
@@ -71,7 +76,9 @@ class Options:
     def classifier(self) -> Any:
         """Return a classifier, or a search for one."""
         if self.tune and self.effort is not None:
-            raise InputError("--tune has no --effort; leave out either of them.")
+            raise InputError(
+                "--tune has neither --effort nor --seconds; leave out either it or them."
+            )
         if self.tune and self.method == NETWORK:
             raise InputError(
                 "--tune searches among mixtures; leave out either it or --method network."
@@ -189,10 +196,12 @@ def parse_components(text: str | None) -> tuple[int, ...] | None:
     return numbers
 
 
-def parse_effort(text: str | None) -> str | float | None:
+def parse_effort(text: str | None, seconds: float | None = None) -> str | float | None:
     """Return an effort: a word or a number of seconds."""
+    if text is not None and seconds is not None:
+        raise InputError("--seconds is an --effort of its own: leave out either of them.")
     if text is None:
-        return None
+        return seconds
     value = number_of(text)
     effort = text if value is None else value
     try:

@@ -12,7 +12,16 @@ from hybridmix.cli.cells import MISSING, Marks, is_number
 from hybridmix.cli.columns import ColumnKind, inferred_kinds
 from hybridmix.cli.console import Console
 from hybridmix.cli.interrupts import stop_if_interrupted
-from hybridmix.cli.labels import REGRESS, Target, training_target
+from hybridmix.cli.labels import REGRESS, Target, decided_task, training_target
+from hybridmix.cli.large import (
+    ANY_FREE,
+    CountedTarget,
+    Labels,
+    LargeTable,
+    Memory,
+    count_labels,
+    excess,
+)
 from hybridmix.cli.models import Model, as_frame, numbers_of
 from hybridmix.cli.sequences import NO_KEYS, Keys, one_label_each, one_weight_each
 from hybridmix.cli.tables import CHUNK_ROWS, InputError, Table
@@ -37,6 +46,7 @@ class Reading:
     weight: str | None = None
     task: str | None = None
     keys: Keys = NO_KEYS
+    memory: Memory = ANY_FREE
 
     @property
     def marks(self) -> Marks:
@@ -52,24 +62,39 @@ class Training:
     ----------
     kinds : list of ColumnKind
         What its columns are treated as.
-    frame : data frame or Sequences
+    frame : data frame, Sequences or LargeTable
         The rows, or the sequences that they make.
     target : Target or None
         What is to be predicted, for each row or sequence.
-    weights : ndarray of shape (n,) or None
-        Their weights.
+    weights : ndarray of shape (n,), str or None
+        Their weights; of a large table, the name of the column.
     """
 
     kinds: list[ColumnKind]
     frame: Any
     target: Target | None
-    weights: FloatArray | None
+    weights: FloatArray | str | None
+
+    @property
+    def is_large(self) -> bool:
+        """Whether rows are read in blocks."""
+        return isinstance(self.frame, LargeTable)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows or sequences; of a large table, once it was read."""
+        return self.frame.n_rows if self.is_large else len(self.frame)
 
     @property
     def task(self) -> str:
         """What the target asks for."""
         assert self.target is not None
         return self.target.task
+
+    @property
+    def y(self) -> np.ndarray | None:
+        """The labels or targets, if there are any."""
+        return None if self.target is None else self.target.values
 
     def model(self, estimator: Any, reading: Reading) -> Model:
         """Return a fitted estimator with what it needs to read further tables."""
@@ -85,8 +110,24 @@ class Training:
         )
 
 
-def read_training(table: Table, reading: Reading, console: Console) -> Training:
-    """Read a whole table, with the kinds that its columns seem to have."""
+def read_training(
+    table: Table, reading: Reading, console: Console, in_blocks: bool = True
+) -> Training:
+    """Read a whole table, with the kinds that its columns seem to have.
+
+    A table that does not fit into memory is read in blocks, while it is trained on.
+
+    Parameters
+    ----------
+    table : Table
+        The file.
+    reading : Reading
+        How to read it.
+    console : Console
+        Where to say what was found.
+    in_blocks : bool, default=True
+        Whether the estimator can be trained in blocks.
+    """
     if all(is_number(name, allow_infinite=True) for name in table.names):
         console.warn(f"All names in {table.path} are numbers: does it lack a header?")
     kinds = inferred_kinds(
@@ -98,10 +139,26 @@ def read_training(table: Table, reading: Reading, console: Console) -> Training:
         dropped=reading.drop,
         roles=_roles(table, reading),
     )
-    features = {k.name: k.kind for k in kinds if k.kind in ("real", "categorical")}
-    if not features:
+    if not any(kind.kind in ("real", "categorical") for kind in kinds):
         raise InputError(f"{table.path} has no column to learn from.")
+    found = excess(table, kinds, reading.memory)
+    if found and in_blocks:
+        labels = _counted(table, reading, console)
+        if labels is None or labels.task != REGRESS:
+            console.note(f"{found}: it is read in blocks")
+            return _in_blocks(table, kinds, reading, labels)
+        reading = replace(reading, task=REGRESS)  # and need not be decided again
+    if found:
+        console.warn(f"{found}, but this model needs all rows; fit it to a part of them")
+    return _in_memory(table, kinds, reading, console)
+
+
+def _in_memory(
+    table: Table, kinds: list[ColumnKind], reading: Reading, console: Console
+) -> Training:
+    """Read all rows."""
     columns = _read_columns(table, kinds, reading.marks, console)
+    features = {k.name: k.kind for k in kinds if k.kind in ("real", "categorical")}
     frame = as_frame(
         {name: columns[name] for name in features},
         list(features.values()),
@@ -115,6 +172,28 @@ def read_training(table: Table, reading: Reading, console: Console) -> Training:
         target = _target(columns[reading.target], reading, table, console)
         kinds = [_with_reason(kind, target.reason) for kind in kinds]
     return Training(kinds, frame, target, weights)
+
+
+def _in_blocks(
+    table: Table, kinds: list[ColumnKind], reading: Reading, labels: Labels | None
+) -> Training:
+    """Return rows that are read in blocks, whenever they are needed."""
+    frame = LargeTable(table, kinds, reading.marks, labels, reading.memory)
+    if labels is None:
+        return Training(kinds, frame, None, reading.weight)
+    target = CountedTarget.of(labels)
+    kinds = [_with_reason(kind, target.reason) for kind in kinds]
+    return Training(kinds, frame, target, reading.weight)
+
+
+def _counted(table: Table, reading: Reading, console: Console) -> Labels | None:
+    """Count the labels of a large table; None if there is no target."""
+    if reading.target is None:
+        return None
+    name, unlabelled = reading.target, reading.unlabelled
+    counts = count_labels(table, name, unlabelled, reading.marks, console)
+    task, whole = decided_task(counts, name, reading.task, table, console, "rows")
+    return Labels(name, unlabelled, task, whole, counts)
 
 
 def _target(cells: Texts, reading: Reading, table: Table, console: Console) -> Target:
@@ -203,8 +282,7 @@ def _read_columns(
 def fit(estimator: Any, training: Training, console: Console) -> Any:
     """Fit an estimator to a table; return it, or the best that it found."""
     with console.progress():
-        y = None if training.target is None else training.target.values
-        estimator.fit(training.frame, y, sample_weight=training.weights)
+        estimator.fit(training.frame, training.y, sample_weight=training.weights)
     if not hasattr(estimator, "best_estimator_"):
         return estimator
     console.note(_choice(estimator))

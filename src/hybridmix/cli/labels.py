@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -36,21 +37,33 @@ class Target:
     ----------
     task : {"classify", "regress"}
         Whether the values are classes or numbers.
-    values : ndarray of shape (n,)
-        Labels, None where missing; or numbers, NaN where missing.
+    values : ndarray of shape (n,) or str
+        Labels, None where missing; or numbers, NaN where missing. Of a table that is read
+        in blocks, the name of their column.
     reason : str
         What the column holds, in a few words.
     """
 
     task: str
-    values: np.ndarray
+    values: Any
     reason: str
 
     @property
     def known(self) -> np.ndarray:
         """The values that are not missing."""
-        cells = self.values.tolist()
-        return self.values[[cell is not None and cell == cell for cell in cells]]
+        values: np.ndarray = self.values
+        cells = values.tolist()
+        return values[[cell is not None and cell == cell for cell in cells]]
+
+    @property
+    def n_known(self) -> int:
+        """How many values are not missing."""
+        return len(self.known)
+
+    @property
+    def n_different(self) -> int:
+        """How many different values there are."""
+        return len(set(self.known.tolist()))
 
 
 def training_target(
@@ -83,6 +96,30 @@ def training_target(
     """
     texts = without_mark(texts, unlabelled)
     counts = Counter(text for text in texts if text is not None)
+    task, whole = decided_task(counts, name, task, table, console, units)
+    if task == REGRESS:
+        reason = f"{len(counts)} different numbers: regression"
+        return Target(task, _numbers(texts, name, table), reason)
+    return Target(CLASSIFY, class_labels(texts, whole), f"{len(counts)} labels")
+
+
+def decided_task(
+    counts: Counter[str],
+    name: str,
+    task: str | None,
+    table: Table,
+    console: Console,
+    units: str,
+) -> tuple[str, dict[str, int] | None]:
+    """Decide whether a target has classes or is a number, by how often cells occur.
+
+    Returns
+    -------
+    task : {"classify", "regress"}
+        What to do.
+    whole : dict of str to int or None
+        The whole numbers that the cells spell; None if any is not one.
+    """
     if not counts:
         raise InputError(f"--target {name}: none of the {units} has a label.")
     whole = _whole_numbers(counts)
@@ -91,11 +128,9 @@ def training_target(
         task = _decided(counts, whole is not None)
         found = f"{len(counts)} different numbers in {counts.total()} {units}"
         console.note(f"--target {name} has {found}: {_CONSEQUENCES[task]}")
-    if task == REGRESS:
-        reason = f"{len(counts)} different numbers: regression"
-        return Target(task, _numbers(texts, name, table), reason)
-    _check_classes(name, counts, are_numbers, console, units)
-    return Target(CLASSIFY, _labels(texts, whole), f"{len(counts)} labels")
+    if task != REGRESS:
+        _check_classes(name, counts, are_numbers, console, units)
+    return task or CLASSIFY, whole
 
 
 _CONSEQUENCES = {
@@ -143,7 +178,7 @@ def _whole_numbers(texts: Iterable[str]) -> dict[str, int] | None:
     return numbers
 
 
-def _labels(texts: Texts, whole: dict[str, int] | None) -> np.ndarray:
+def class_labels(texts: Texts, whole: dict[str, int] | None) -> np.ndarray:
     """Return labels: whole numbers if all are, else text; None if missing."""
     labels = np.empty(len(texts), dtype=object)
     labels[:] = texts

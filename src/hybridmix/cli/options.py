@@ -42,17 +42,24 @@ def _one_of(words: Iterable[str], help_text: str, panel: str | None = _MODEL) ->
 TablePath = Annotated[
     Path,
     typer.Argument(
-        metavar="TABLE", help="A .csv, .tsv (also .gz), .parquet or .feather file."
+        metavar="TABLE",
+        help="A .csv, .tsv (also .gz), .parquet or .feather file, or a folder of them.",
     ),
 ]
 ModelPath = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A model file written by fit.")
 ]
+TableOrBoth = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="[MODEL] TABLE",
+        help="A table, and before it the model to use instead of one fitted to the table "
+        "itself.",
+    ),
+]
 GivenModel = Annotated[
     Path | None,
-    typer.Option(
-        "--model", "-m", help="Use this model instead of one fitted to the table itself."
-    ),
+    typer.Option("--model", "-m", help="Another way to name the model."),
 ]
 ModelOutput = Annotated[
     Path, typer.Option("--output", "-o", help="The model file to write.")
@@ -88,6 +95,15 @@ TestTarget = Annotated[
         "-t",
         help="Column of the labels or targets, if not the one used in training; of "
         "several targets, A,B.",
+        metavar="NAME",
+    ),
+]
+KeptOut = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        "-t",
+        help="Column of the labels: it is neither learned from nor changed.",
         metavar="NAME",
     ),
 ]
@@ -224,6 +240,15 @@ Effort = Annotated[
         rich_help_panel=_MODEL,
     ),
 ]
+Seconds = Annotated[
+    float | None,
+    typer.Option(
+        min=0.001,
+        help="Search for about this long instead; the same as --effort with a number.",
+        metavar="N",
+        rich_help_panel=_MODEL,
+    ),
+]
 ObjectiveName = Annotated[
     str | None, _one_of(OBJECTIVES, "What training maximises; hybrid by default.")
 ]
@@ -267,11 +292,27 @@ Seed = Annotated[int, typer.Option(help="Seed for everything random.")]
 Jobs = Annotated[
     int | None, typer.Option(help="Number of threads; of processes with --tune.")
 ]
+Check = Annotated[
+    bool,
+    typer.Option(
+        help="Estimate how good the model is on new rows, by training it again without "
+        "some: about ten seconds, or once more the time of the fit."
+    ),
+]
 Coverage = Annotated[
     float | None,
     typer.Option(
         help="Probability that an interval holds its target; 0.9 by default. For "
         "regressors.",
+    ),
+]
+MemoryLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--memory",
+        help="A table that takes more memory than this, such as 2GB, is read in blocks "
+        "by a fit; by default, one that does not fit into the memory that is free.",
+        metavar="SIZE",
     ),
 ]
 ChunkRows = Annotated[int, typer.Option(min=1, help="Rows to hold in memory at a time.")]

@@ -73,11 +73,14 @@ class Table(ABC):
         The columns.
     separator, decimal : str
         How text files separate cells, and write fractions.
+    is_tabbed : bool
+        Whether names of files say that tabs separate their cells.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.separator, self.decimal = ",", "."
+        self.is_tabbed = is_tabbed(path)
         self.names = self._read_names()
         if not self.names:
             raise InputError(f"{path} has no columns.")
@@ -256,7 +259,9 @@ class TypedTable(Table):
                 for number in range(total):
                     batch = reader.get_batch(number)
                     for first in range(0, batch.num_rows, n_rows):
-                        yield batch.slice(first, n_rows), (number + 1) / total
+                        part = batch.slice(first, n_rows)
+                        share = (first + part.num_rows) / batch.num_rows
+                        yield part, (number + share) / total
 
     @contextmanager
     def _explaining(self) -> Iterator[None]:
@@ -273,7 +278,10 @@ def open_table(path: Path) -> Table:
     if str(path) == "-":
         raise InputError("Tables are read from files, not from stdin: name a file.")
     if path.is_dir():
-        raise InputError(f"{path} is a folder; name a file.")
+        # Folders are made of tables.
+        from hybridmix.cli.folders import open_folder
+
+        return open_folder(path)
     if not path.exists():
         raise InputError(f"{path}: there is no such file.")
     if name.endswith(TEXT_SUFFIXES):
@@ -281,6 +289,11 @@ def open_table(path: Path) -> Table:
     if name.endswith(TYPED_SUFFIXES):
         return TypedTable(path)
     raise InputError(unknown_format(path))
+
+
+def has_table_suffix(path: Path) -> bool:
+    """Return whether the name of a file says that it is a table."""
+    return path.name.lower().endswith(TEXT_SUFFIXES + TYPED_SUFFIXES)
 
 
 def is_tabbed(path: Path) -> bool:

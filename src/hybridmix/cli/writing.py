@@ -142,7 +142,7 @@ def _separator(path: Path, like: Table | None) -> str:
         return "\t"
     if like is None:
         return ","
-    if path != STDOUT and is_tabbed(like.path):
+    if path != STDOUT and like.is_tabbed:
         return ";" if like.decimal == "," else ","
     return like.separator
 

@@ -13,13 +13,14 @@ if TYPE_CHECKING:
     import polars
     import pyarrow.dataset
 
+# Formats, as pyarrow.dataset calls them, by the suffixes of files.
 _FORMATS = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".feather": "feather",
-    ".arrow": "feather",
-    ".ipc": "feather",
-    ".csv": "csv",
+    ".parquet": "ParquetFileFormat",
+    ".pq": "ParquetFileFormat",
+    ".feather": "IpcFileFormat",
+    ".arrow": "IpcFileFormat",
+    ".ipc": "IpcFileFormat",
+    ".csv": "CsvFileFormat",
 }
 
 
@@ -111,26 +112,44 @@ def reader_of(source: object) -> Reader:
     if kind.startswith("pyarrow._dataset."):
         return _ArrowReader(source)
     if isinstance(source, str | os.PathLike):
-        return _ArrowReader(_dataset([Path(source)]))
+        return _ArrowReader(open_dataset([Path(source)]))
     if isinstance(source, Sequence) and source:
-        return _ArrowReader(_dataset([Path(path) for path in source]))
+        return _ArrowReader(open_dataset([Path(path) for path in source]))
     raise TypeError(
         f"scan takes paths, a pyarrow dataset or a polars LazyFrame, and not a "
         f"{type(source).__name__}. Tables in memory can be passed to fit as they are."
     )
 
 
-def _dataset(paths: list[Path]) -> pyarrow.dataset.Dataset:
-    """Open files, or a folder of them, which are all of one format."""
+def open_dataset(paths: list[Path]) -> pyarrow.dataset.Dataset:
+    """Open files, or a folder of them, which are all of one format.
+
+    Where files disagree about the type of a column, it is one that holds the values of
+    all, such as a float for whole numbers and fractions.
+    """
     missing = next((path for path in paths if not path.exists()), None)
     if missing is not None:
         raise FileNotFoundError(f"There is no file or folder {missing}.")
     files = [file for path in paths for file in _files(path)]
-    file_format = _format_of(files, paths)
     arrow = imported("pyarrow.dataset", "arrow")
-    own = paths[0] if len(paths) == 1 else list(map(str, files))
-    partitioning = "hive" if len(paths) == 1 else None
-    return arrow.dataset(own, format=file_format, partitioning=partitioning)
+    options = arrow.FileSystemFactoryOptions()
+    if len(paths) == 1:
+        # Names of folders within the one that is given, such as year=2024, make columns.
+        options.partition_base_dir = str(paths[0].absolute())
+        options.partitioning_factory = arrow.HivePartitioning.discover()
+    factory = arrow.FileSystemDatasetFactory(
+        imported("pyarrow.fs", "arrow").LocalFileSystem(),
+        [str(file.absolute()) for file in files],
+        getattr(arrow, _format_of(files, paths))(),
+        options,
+    )
+    # By itself, pyarrow takes the types of the first file.
+    first = factory.finish()
+    schemas = [fragment.physical_schema for fragment in first.get_fragments()]
+    unified = imported("pyarrow", "arrow").unify_schemas(
+        [first.schema, *schemas], promote_options="permissive"
+    )
+    return factory.finish(unified)
 
 
 def _format_of(files: list[Path], paths: list[Path]) -> str:

@@ -107,14 +107,23 @@ class Fingerprint:
         """Take the fingerprint of an encoded table; rows of no weight do not count."""
         result = cls(np.empty(0, np.uint64), np.empty(0, np.int64), 0)
         columns = _ColumnKeys.of(table.schema)
+        waiting: list[Hashes] = []
+        n_rows = 0
         for block in row_chunks(table.n_rows, _width(table)):
             hashes = columns.row_hashes(table.real[block], table.codes[block])
             if weights is not None:
                 hashes = hashes[weights[block] > 0]
-            # Hashes above those of a full sketch can be left out before they are sorted.
+            n_rows += len(hashes)
+            # Hashes above those of a full sketch can be left out before they are sorted;
+            # the few that are left of most blocks wait for others.
             low = hashes[hashes <= result.hashes[-1]] if result.is_full else hashes
-            result = result.merge(replace(cls.of_hashes(low), n_rows=len(hashes)))
-        return result
+            waiting.append(low)
+            if sum(map(len, waiting)) >= SIZE:
+                result = result.merge(cls.of_hashes(np.concatenate(waiting)))
+                waiting = []
+        if waiting:
+            result = result.merge(cls.of_hashes(np.concatenate(waiting)))
+        return replace(result, n_rows=n_rows)
 
     @classmethod
     def of_hashes(cls, hashes: Hashes) -> Fingerprint:

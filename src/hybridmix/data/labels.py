@@ -136,6 +136,8 @@ def _unlabelled_rows(labels: np.ndarray, unlabelled: object) -> BoolArray:
         return missing
     if labels.dtype.kind in "US" and not isinstance(unlabelled, str):
         return missing
+    if labels.dtype.kind in "iu" and isinstance(unlabelled, int | float):
+        return missing | np.asarray(labels == unlabelled, dtype=bool)
     marked = [
         not hole and value == unlabelled
         for hole, value in zip(missing, labels.tolist(), strict=True)

@@ -283,6 +283,30 @@ class Dataset(LabelledUnits[Rows]):
         """Return the sum of a function over blocks of rows; here, all are one block."""
         return function(self)
 
+    def mapped(self, function: Callable[[Dataset], Dataset], n_classes: int) -> Dataset:
+        """Return what a function makes of the rows of every block; here, of all."""
+        return function(self)
+
+    def resampled(self, generator: np.random.Generator) -> Dataset:
+        """Return a bootstrap sample of the rows: their weights say how often each is in.
+
+        The weights of the sample add up to those of the rows.
+        """
+        total = float(self.filled_weights.sum())
+        n_drawn = max(1, round(total))
+        return self._weighted_anew(n_drawn, total / n_drawn, generator)
+
+    def drawn_anew(self, n_drawn: int, seed: int, scale: float) -> Dataset:
+        """Return these rows with the weights of a sample of this many, times a number."""
+        return self._weighted_anew(n_drawn, scale, np.random.default_rng(seed))
+
+    def _weighted_anew(
+        self, n_drawn: int, scale: float, generator: np.random.Generator
+    ) -> Dataset:
+        weights = self.filled_weights
+        counts = generator.multinomial(n_drawn, weights / weights.sum())
+        return replace(self, weights=scale * counts.astype(np.float64))
+
     def in_memory(self, n_rows: int) -> Dataset:
         """Return all rows, which are in memory however many there are."""
         return self

@@ -16,7 +16,7 @@ from hybridmix._checks import check_word
 from hybridmix.data.block_file import BlockFile
 from hybridmix.data.block_readers import Reader, imported, reader_of
 from hybridmix.data.block_reading import BlockSource
-from hybridmix.data.blocks import EncodedBlocks
+from hybridmix.data.encoded_blocks import EncodedBlocks
 from hybridmix.data.frames import as_frame
 from hybridmix.data.rows import Dataset
 
@@ -46,8 +46,9 @@ def scan(
     """Read a table block by block, so that it need not fit into memory.
 
     What it returns takes the place of ``X``: in ``fit`` of `MixtureDensity`,
-    `HybridMixtureClassifier` and `MixtureOutlierDetector`, with names of columns as ``y``
-    and ``sample_weight``, and in everything that predicts.
+    `HybridMixtureClassifier`, `MixtureOutlierDetector` and `MixtureImputer`, with names
+    of columns as ``y`` and ``sample_weight``, and in everything that predicts. A path in
+    the place of ``X`` is scanned by default options.
 
     Parameters
     ----------
@@ -83,7 +84,7 @@ def scan(
     array([[2.2, 2. ]])
     """
     check_word("dtype", dtype, DTYPES)
-    n_bytes = _bytes_of(memory)
+    n_bytes = bytes_of(memory)
     reader = reader_of(source)
     names = reader.names if columns is None else tuple(columns)
     table = ScannedTable(reader, reader.names, n_bytes, cache, dtype)
@@ -203,16 +204,17 @@ class ScannedTable(BlockSource):
         return file, notes
 
     def joined(
-        self, columns: Sequence[str], function: Callable[[object], np.ndarray]
+        self, columns: Sequence[str], function: Callable[[object, int], np.ndarray]
     ) -> object:
         """Put what a function returns for every block one after the other."""
         self.check_columns(columns)
-        parts = [function(block.to_native()) for block in self._blocks(columns)]
+        blocks = enumerate(self._blocks(columns))
+        parts = [function(block.to_native(), number) for number, block in blocks]
         if not parts:
             raise ValueError("The table has no rows.")
         return np.concatenate(parts)
 
-    def completed(self, function: Callable[[object], object]) -> object:
+    def completed(self, function: Callable[[object, int], object]) -> object:
         """Refuse to make a copy of the table in memory."""
         raise TypeError(
             "A completed copy of this table may not fit into memory. Write it block by "
@@ -223,7 +225,7 @@ class ScannedTable(BlockSource):
 # Values ---------------------------------------------------------------------------------
 
 
-def _bytes_of(memory: int | str) -> int:
+def bytes_of(memory: int | str) -> int:
     """Return a number of bytes, such as that of "500MB"."""
     found = re.fullmatch(r"\s*([\d.]+)\s*([KMG]?I?)B?\s*", str(memory).upper())
     n_bytes = float(found[1]) * _UNITS.get(found[2], 0) if found else 0.0

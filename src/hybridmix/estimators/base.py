@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from hybridmix._checks import check_number, is_learned
+from hybridmix._checks import check_number
 from hybridmix._logsumexp import class_posterior
 from hybridmix._parallel import workers
-from hybridmix._require import require, require_instance
 from hybridmix._typing import FloatArray, IntArray
-from hybridmix.data import Schema, Table, read_table
+from hybridmix.data import Table, read_table
 from hybridmix.data.columns import Columns
-from hybridmix.data.fingerprint import Fingerprint
 from hybridmix.data.rows import RowSource
-from hybridmix.estimators.blocks import over_blocks, source_of
+from hybridmix.estimators.blocks import over_blocks, seed_of_block, source_of
+from hybridmix.estimators.fitted import FittedModel
 from hybridmix.estimators.imputation import impute_table
 from hybridmix.evaluation import ChunkedRows, log_joint
 from hybridmix.models.mixture import Mixture, MixtureEvaluation
 from hybridmix.models.typicality import LOG_RARE, log_tail_probability
 
 
-class FittedMixture(BaseEstimator):
+class FittedMixture(FittedModel):
     """Base of all estimators: prediction by a fitted mixture. It has no options.
 
     Attributes
@@ -40,47 +36,10 @@ class FittedMixture(BaseEstimator):
         Which rows were in training.
     """
 
-    n_jobs: int | None
-    random_state: Any
-    schema_: Schema
     model_: Mixture
-    fingerprint_: Fingerprint
     interrupted_: bool
-    # What the estimator does, to follow its name in a sentence, as reports have it.
     purpose: ClassVar[str] = "models the density of the rows by a mixture"
-    # What a fitted estimator has in any case, for files and checks.
-    fitted_attributes: ClassVar[tuple[str, ...]] = ("schema_", "model_", "n_features_in_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        return tags
-
-    def _publish(self, attributes: dict[str, Any]) -> None:
-        """Replace everything that an earlier fit has learned, in one statement."""
-        kept = {k: v for k, v in vars(self).items() if not is_learned(k)}
-        self.__dict__ = {**kept, **attributes}
-
-    def check_consistent(self) -> None:
-        """Raise ValueError unless the fitted attributes fit together."""
-        check_is_fitted(self, list(self.fitted_attributes))
-        schema = self.schema_
-        require_instance("schema_", schema, Schema)
-        require(schema.n_columns == self.n_features_in_, "n_features_in_ is wrong")
-        names = tuple(getattr(self, "feature_names_in_", schema.names or ()))
-        require(schema.names in (None, names), "feature_names_in_ is wrong")
-        self._check_model("model_", self.model_)
-
-    def _check_model(self, name: str, model: Any) -> None:
-        """Raise ValueError unless a mixture is one of the table and of the classes."""
-        require_instance(name, model, Mixture)
-        n_classes = len(getattr(self, "classes_", [0]))
-        require(model.n_classes == n_classes, f"{name} has other classes than classes_")
-        layout = model.family.layout()
-        wanted = (len(self.schema_.real), self.schema_.code_sizes)
-        require(layout in (None, wanted), f"{name} has other columns than schema_")
+    model_type: ClassVar[type] = Mixture
 
     # Reading ------------------------------------------------------------------------
 
@@ -91,11 +50,6 @@ class FittedMixture(BaseEstimator):
     def _encode(self, X: Any) -> Table:
         columns = self._read(X)
         return self.schema_.encode(columns)
-
-    def _seed(self, random_state: Any = None) -> int:
-        """Draw a seed from the given random state, or from the estimator's own."""
-        state = self.random_state if random_state is None else random_state
-        return int(check_random_state(state).randint(np.iinfo(np.int32).max))
 
     # Evaluation by chunks -------------------------------------------------------------
 
@@ -186,15 +140,23 @@ class FittedMixture(BaseEstimator):
         X : ndarray or data frame of shape (n, d)
             A completed copy.
         """
+        seed = self._seed(random_state) if draw else None
+        return self._completed(X, self.model_, seed)
+
+    def _completed(self, X: Any, model: Mixture, seed: int | None) -> Any:
+        """Fill the holes of a table by a mixture; None for means, or a seed of draws."""
+        check_is_fitted(self, "model_")
         source = source_of(X)
         if source is not None:
-            return source.completed(
-                partial(self.impute, draw=draw, random_state=random_state)
-            )
-        seed = self._seed(random_state) if draw else None
+
+            def completed(block: object, number: int) -> Any:
+                own = None if seed is None else seed_of_block(seed, number)
+                return self._completed(block, model, own)
+
+            return source.completed(completed)
         columns = self._read(X)
         with workers(self._n_threads) as pool:
-            return impute_table(self.model_, self.schema_, columns, seed, pool)
+            return impute_table(model, self.schema_, columns, seed, pool)
 
     def _sample_rows(self, n_samples: int, random_state: Any) -> tuple[Any, IntArray]:
         check_is_fitted(self)

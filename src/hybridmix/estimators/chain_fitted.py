@@ -6,17 +6,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from hybridmix._checks import check_number, is_learned
+from hybridmix._checks import check_number
 from hybridmix._logsumexp import class_posterior
 from hybridmix._parallel import workers
-from hybridmix._require import require, require_instance
 from hybridmix._typing import FloatArray, IntArray
-from hybridmix.data import Schema
-from hybridmix.data.fingerprint import Fingerprint
 from hybridmix.data.lengths import read_lengths
 from hybridmix.data.sequence_list import Sequences
 from hybridmix.data.sequence_rows import SequenceRows
@@ -24,6 +19,7 @@ from hybridmix.data.sequences import restore
 from hybridmix.estimators.chain_forecasts import assembled_frames, forecast_frames
 from hybridmix.estimators.chain_reading import EncodedSequences, read_encoded
 from hybridmix.estimators.chain_typicality import log_typicality
+from hybridmix.estimators.fitted import FittedModel
 from hybridmix.estimators.imputation import new_columns
 from hybridmix.evaluation import ChunkedRows, log_joint
 from hybridmix.models.chain_filling import filled_frames
@@ -40,7 +36,7 @@ from hybridmix.models.packed import PreparedSequences
 Result = TypeVar("Result")
 
 
-class FittedChainsEstimator(BaseEstimator):
+class FittedChainsEstimator(FittedModel):
     """Base of the estimators of sequences: use of fitted hidden Markov models.
 
     Attributes
@@ -53,59 +49,21 @@ class FittedChainsEstimator(BaseEstimator):
         Which frames were in training.
     """
 
-    n_jobs: int | None
-    random_state: Any
-    schema_: Schema
     model_: Chains
-    fingerprint_: Fingerprint
-    # What the estimator does, to follow its name in a sentence, as reports have it.
     purpose: ClassVar[str] = "models sequences by a hidden Markov model"
-    # What a fitted estimator has in any case, for files and checks.
-    fitted_attributes: ClassVar[tuple[str, ...]] = ("schema_", "model_", "n_features_in_")
+    model_type: ClassVar[type] = Chains
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
         tags.input_tags.three_d_array = True
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
         return tags
-
-    def _publish(self, attributes: dict[str, Any]) -> None:
-        """Replace everything that an earlier fit has learned, in one statement."""
-        kept = {k: v for k, v in vars(self).items() if not is_learned(k)}
-        self.__dict__ = {**kept, **attributes}
-
-    def check_consistent(self) -> None:
-        """Raise ValueError unless the fitted attributes fit together."""
-        check_is_fitted(self, list(self.fitted_attributes))
-        schema = self.schema_
-        require_instance("schema_", schema, Schema)
-        require(schema.n_columns == self.n_features_in_, "n_features_in_ is wrong")
-        names = tuple(getattr(self, "feature_names_in_", schema.names or ()))
-        require(schema.names in (None, names), "feature_names_in_ is wrong")
-        self._check_model("model_", self.model_)
-
-    def _check_model(self, name: str, model: Any) -> None:
-        """Raise ValueError unless a model is one of the columns and of the classes."""
-        require_instance(name, model, Chains)
-        n_classes = len(getattr(self, "classes_", [0]))
-        require(model.n_classes == n_classes, f"{name} has other classes than classes_")
-        layout = model.family.layout()
-        wanted = (len(self.schema_.real), self.schema_.code_sizes)
-        require(layout in (None, wanted), f"{name} has other columns than schema_")
 
     # Reading and evaluation -------------------------------------------------------------
 
     def _encode(self, X: Any, lengths: Any) -> EncodedSequences:
         check_is_fitted(self, "model_")
         return read_encoded(self, self.schema_, X, lengths)
-
-    def _seed(self, random_state: Any = None) -> int:
-        """Draw a seed from the given random state, or from the estimator's own."""
-        state = self.random_state if random_state is None else random_state
-        return int(check_random_state(state).randint(np.iinfo(np.int32).max))
 
     def _log_joint(self, rows: SequenceRows, model: Chains | None = None) -> FloatArray:
         """Return the log joint densities (C, n) of a model, in scaled coordinates."""
@@ -276,7 +234,7 @@ class FittedChainsEstimator(BaseEstimator):
         seed = self._seed(random_state)
         with workers(self.n_jobs) as pool:
             return log_typicality(
-                self.model_, self.schema_, read, log_density, seed, pool
+                self.model_, read.table, read.lengths, log_density, seed, pool
             )
 
     def predict_next(

@@ -9,10 +9,9 @@ import numpy as np
 from hybridmix._logsumexp import class_posterior
 from hybridmix._parallel import Workers
 from hybridmix._typing import BoolArray, FloatArray, IntArray
-from hybridmix.data import Schema
+from hybridmix.data import Schema, Table
 from hybridmix.data.rows import MISSING_CODE, Rows
 from hybridmix.data.sequence_rows import SequenceRows
-from hybridmix.estimators.chain_reading import EncodedSequences
 from hybridmix.models.chain_sampling import Ends, drawn_sequences
 from hybridmix.models.chains import Chains
 from hybridmix.models.typicality import log_gamma_tail
@@ -25,8 +24,8 @@ _LEAST_SKEW, _MOST_SKEW = 0.05, 2.0
 
 def log_typicality(
     model: Chains,
-    schema: Schema,
-    read: EncodedSequences,
+    table: Table,
+    lengths: IntArray,
     log_density: FloatArray,
     seed: int,
     pool: Workers,
@@ -44,10 +43,10 @@ def log_typicality(
     ----------
     model : Chains
         The model, in scaled coordinates.
-    schema : Schema
-        Of the frames.
-    read : EncodedSequences
-        The sequences.
+    table : Table
+        The frames of the sequences, one sequence after the other.
+    lengths : ndarray of shape (n,)
+        Their numbers of frames.
     log_density : ndarray of shape (n,)
         Their log densities, in scaled coordinates.
     seed : int
@@ -55,13 +54,13 @@ def log_typicality(
     pool : Workers
         Threads.
     """
-    lengths, starts = read.lengths, read.rows.starts
+    starts = np.cumsum(lengths) - lengths
     ends = Ends.of(model, int(lengths.max()))
-    hole, no_code = np.isnan(read.table.real).T, read.table.codes.T == MISSING_CODE
+    hole, no_code = np.isnan(table.real).T, table.codes.T == MISSING_CODE
     result = np.empty(len(lengths))
 
     def one_length(length: int) -> None:
-        draws = _Draws(model, schema, length, seed)
+        draws = _Draws(model, table.schema, length, seed)
         log_classes = ends.log_classes(model, np.array([length]))
         alike: dict[bytes, list[int]] = defaultdict(list)
         for number in np.flatnonzero(lengths == length).tolist():
@@ -83,8 +82,10 @@ class _Draws:
 
     Parameters
     ----------
-    model, schema, seed
+    model, seed
         As in `log_typicality`.
+    schema : Schema
+        Of the frames.
     length : int
         Number of frames.
     """

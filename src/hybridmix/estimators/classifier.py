@@ -258,7 +258,7 @@ class HybridMixtureClassifier(MixtureClassifier, StreamEstimator):
 
         Parameters
         ----------
-        X : array-like, data frame or scanned table of shape (n, d)
+        X : array-like, data frame, scanned table or path, of shape (n, d)
             Training table; NaN, None and pandas.NA are missing values. A table that does
             not fit into memory is read by `scan`.
         y : array-like of shape (n,), or str
@@ -269,10 +269,11 @@ class HybridMixtureClassifier(MixtureClassifier, StreamEstimator):
             column.
         groups : array-like of shape (n,), default=None
             Groups of rows that folds keep together, those of ``cv`` if it is a splitter.
-        X_val, y_val, sample_weight_val : array-like, default=None
-            Validation rows, their labels and weights. In a search, they decide the
-            choice, instead of folds, and all training rows are trained on. With fixed
-            options, the iterate with the fewest errors on them is kept.
+        X_val, y_val, sample_weight_val : like X, y and sample_weight, default=None
+            Validation rows, their labels and weights; of a scanned table, up to 50,000
+            rows. In a search, they decide the choice, instead of folds, and all training
+            rows are trained on. With fixed options, the iterate with the fewest errors
+            on them is kept.
 
         Returns
         -------

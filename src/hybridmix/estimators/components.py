@@ -17,7 +17,7 @@ from hybridmix.evaluation import log_joint
 from hybridmix.models.chains import Chains
 from hybridmix.models.committee import Committee
 from hybridmix.models.mixture import Mixture
-from hybridmix.models.readout import MarginalReadout, Readout
+from hybridmix.models.readout import MarginalReadout, Readout, component_log_joint
 
 # What may be asked for the class of a row, instead of a mixture.
 Voter = Committee | Readout | MarginalReadout
@@ -122,6 +122,18 @@ class Marginal:
         table = Table(self.schema, real, codes, bool(np.isnan(real).any()))
         with workers() as pool:
             return class_log_joint(self.model, self.voter, table, pool)
+
+    def log_components(self, real: FloatArray, codes: IntArray) -> FloatArray:
+        """Return ``log p(x, k)`` of all components (J, n), in the units of the table.
+
+        Parameters
+        ----------
+        real, codes : ndarray of shape (n, n_real), (n, n_categorical)
+            As in `log_joint`.
+        """
+        table = Table(self.schema, real, codes, bool(np.isnan(real).any()))
+        joint, _ = component_log_joint(self.model, self.model.prepare(table[:]))
+        return joint - table.log_volume()
 
     def moments(self) -> tuple[FloatArray, FloatArray]:
         """Return means (J, k) and covariances (J, k, k) of the mapped real columns."""

@@ -178,7 +178,7 @@ class MixtureDensity(DensityMixin, StreamedDensity):
 
         Parameters
         ----------
-        X : array-like, data frame or scanned table of shape (n, d)
+        X : array-like, data frame, scanned table or path, of shape (n, d)
             Training table; NaN, None and pandas.NA are missing values. A table that does
             not fit into memory is read by `scan`.
         y : ignored

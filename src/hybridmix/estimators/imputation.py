@@ -37,17 +37,42 @@ def impute_table(
     chunked = ChunkedRows(table, model, pool)
 
     def fill(number: int) -> tuple[FloatArray, IntArray]:
-        chunk = chunked.chunks[number]
-        rows = table[chunk]
-        if seed is None:
-            filled = model.impute(rows)
-            means = _shaped_means(model, table, chunk, rows)
-            return schema.restored(filled, means), filled.codes
-        # A generator for each chunk makes draws independent of the number of threads.
-        drawn = model.draw(rows, np.random.default_rng([seed, chunk.start]))
-        return schema.restored(drawn), drawn.codes
+        return fill_chunk(model, table, chunked.chunks[number], seed)
 
     return columns.replaced(new_columns(table, columns, list(chunked.map(fill))))
+
+
+def fill_chunk(
+    model: Mixture, table: Table, chunk: slice, seed: int | None = None
+) -> tuple[FloatArray, IntArray]:
+    """Return some rows of an encoded table, completed.
+
+    Parameters
+    ----------
+    model : Mixture
+        The fitted mixture.
+    table : Table
+        The table.
+    chunk : slice
+        Which rows.
+    seed : int or None, default=None
+        Seed of draws; None for conditional means and modes.
+
+    Returns
+    -------
+    real : ndarray of shape (d, n)
+        Real columns, in the units of the table.
+    codes : ndarray of shape (f, n)
+        Numbers of categories, and of spikes.
+    """
+    schema, rows = table.schema, table[chunk]
+    if seed is None:
+        filled = model.impute(rows)
+        means = _shaped_means(model, table, chunk, rows)
+        return schema.restored(filled, means), filled.codes
+    # A generator for each chunk makes draws independent of the number of threads.
+    drawn = model.draw(rows, np.random.default_rng([seed, chunk.start]))
+    return schema.restored(drawn), drawn.codes
 
 
 def _shaped_means(

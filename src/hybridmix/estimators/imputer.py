@@ -14,9 +14,7 @@ from hybridmix._parallel import workers
 from hybridmix._registered import registered
 from hybridmix._require import require_instance
 from hybridmix.estimators.automatic import DensityEstimator
-from hybridmix.estimators.imputation import impute_table
 from hybridmix.estimators.options import warn_of
-from hybridmix.models.mixture import Mixture
 from hybridmix.training.density import bootstrapped
 
 
@@ -91,20 +89,24 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, DensityEstimator):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n, d)
-            Training table, with holes.
+        X : array-like, data frame, scanned table or path, of shape (n, d)
+            Training table, with holes. One that does not fit into memory is read by
+            `scan`, or by its path.
         y : ignored
             For pipelines.
-        sample_weight : array-like of shape (n,), default=None
-            A row of weight two counts like two rows.
+        sample_weight : array-like of shape (n,), or str, default=None
+            A row of weight two counts like two rows. Of a scanned table, the name of the
+            column.
 
         Returns
         -------
         self : MixtureImputer
         """
-        fitted, dataset, attributes = self._fit_density(X, sample_weight)
-        generator = np.random.default_rng([self._seed(), 1])
-        with workers(self.n_jobs) as pool:
+        with (
+            self._fitting(X, sample_weight) as (fitted, dataset, attributes),
+            workers(self.n_jobs) as pool,
+        ):
+            generator = np.random.default_rng([self._seed(), 1])
             attributes["draw_models_"] = bootstrapped(
                 fitted.model,
                 dataset,
@@ -146,7 +148,7 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, DensityEstimator):
         X : ndarray or data frame of shape (n, d)
         """
         check_is_fitted(self)
-        return self._completed(X, [(self.model_, None)])[0]
+        return self._completed(X, self.model_, None)
 
     def draw(self, X: Any, random_state: Any = None) -> list[Any]:
         """Return ``n_draws`` completed copies of a table.
@@ -172,14 +174,4 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, DensityEstimator):
             2**31, size=len(self.draw_models_)
         )
         pairs = zip(self.draw_models_, seeds.tolist(), strict=True)
-        return self._completed(X, list(pairs))
-
-    def _completed(
-        self, X: Any, models_and_seeds: list[tuple[Mixture, int | None]]
-    ) -> list[Any]:
-        columns = self._read(X)
-        with workers(self.n_jobs) as pool:
-            return [
-                impute_table(model, self.schema_, columns, seed, pool)
-                for model, seed in models_and_seeds
-            ]
+        return [self._completed(X, model, seed) for model, seed in pairs]

@@ -121,7 +121,7 @@ class MixtureOutlierDetector(OutlierMixin, StreamedDensity):
 
         Parameters
         ----------
-        X : array-like, data frame or scanned table of shape (n, d)
+        X : array-like, data frame, scanned table or path, of shape (n, d)
             Training table. One that does not fit into memory is read by `scan`, if no
             threshold is chosen by ``y``.
         y : array-like of shape (n,), default=None
@@ -160,7 +160,7 @@ class MixtureOutlierDetector(OutlierMixin, StreamedDensity):
                 "the largest weight: the threshold needs some of both."
             )
         scores = self._cross_validated_scores(X, is_anomaly, weights)
-        fitted, _, attributes = self._fit_density(
+        fitted, attributes = self._fit_any(
             _safe_indexing(X, normal),
             None if weights is None else weights[normal],
         )

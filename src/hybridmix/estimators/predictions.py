@@ -14,6 +14,7 @@ from hybridmix._typing import FloatArray
 from hybridmix.data import Schema, Table
 from hybridmix.data.shapes import ColumnShape
 from hybridmix.data.targets import PairedRows, TargetPlaces
+from hybridmix.estimators.blocks import over_blocks
 from hybridmix.estimators.targets import FittedRegressor
 from hybridmix.evaluation import ChunkedRows
 from hybridmix.models.predictive import Forecast, Predictive
@@ -61,7 +62,7 @@ class MixtureForecaster(FittedRegressor):
         """Return what is read of the distributions of all targets, (t, ..., n)."""
         rows = PairedRows(features, None, self.target_schema_)
         places, targets = self._places, self.target_schema_
-        atoms = [_atoms(targets, k) for k in range(len(targets.real))]
+        atoms = [atoms_of(targets, k) for k in range(len(targets.real))]
         with workers(self._n_threads) as pool:
             chunked = ChunkedRows(rows, self.predictive_.widest, pool)
 
@@ -81,7 +82,7 @@ class MixtureForecaster(FittedRegressor):
         """Return means and deviations (t, n) of the targets of encoded rows."""
 
         def read(own: Forecast, k: int) -> FloatArray:
-            return np.stack(_moments(own, self.target_schema_, k))
+            return np.stack(forecast_moments(own, self.target_schema_, k))
 
         found = self._forecasts(table, read)
         return found[:, 0], found[:, 1]
@@ -92,7 +93,7 @@ class MixtureForecaster(FittedRegressor):
         def read(own: Forecast, k: int) -> FloatArray:
             n_rows = own.means.shape[1]
             found = [own.quantiles(np.full(n_rows, level)) for level in levels]
-            return _in_units(np.stack(found), self.target_schema_, k)
+            return in_units(np.stack(found), self.target_schema_, k)
 
         return self._forecasts(table, read)
 
@@ -125,12 +126,12 @@ class MixtureForecaster(FittedRegressor):
                 draws = self.predictive_.draw(
                     rows[here],
                     places,
-                    [_atoms(targets, k) for k in range(len(targets.real))],
+                    [atoms_of(targets, k) for k in range(len(targets.real))],
                     n_samples,
                     generator,
                 )
                 pairs = enumerate(draws)
-                return np.stack([_in_units(own, targets, k, True) for k, own in pairs])
+                return np.stack([in_units(own, targets, k, True) for k, own in pairs])
 
             return np.concatenate(list(chunked.map(chunk)), axis=-1)
 
@@ -155,22 +156,28 @@ class MixtureForecaster(FittedRegressor):
         std : ndarray of the same shape
             Deviations, if they were asked for.
         """
-        means, deviations = map(self._shaped, self.table_moments(self._encode(X)))
-        return (means, deviations) if return_std else means
+        both = self._moments(X)
+        return (both[..., 0], both[..., 1]) if return_std else both[..., 0]
+
+    @over_blocks
+    def _moments(self, X: Any) -> FloatArray:
+        """Return means and deviations side by side, (n, 2) or (n, t, 2)."""
+        moments = map(self._shaped, self.table_moments(self._encode(X)))
+        return np.stack(list(moments), axis=-1)
 
 
 def _shape(targets: Schema, k: int) -> ColumnShape:
     return targets.shaping.shapes.get(k, ColumnShape())
 
 
-def _atoms(targets: Schema, k: int) -> FloatArray:
+def atoms_of(targets: Schema, k: int) -> FloatArray:
     """Return the spikes of a target, in the scale of rows."""
     shape = _shape(targets, k)
     mapped = shape.forward(np.array(shape.spikes, dtype=np.float64))
     return (mapped - targets.centre[k]) / targets.scale[k]
 
 
-def _in_units(
+def in_units(
     values: FloatArray, targets: Schema, k: int, whole: bool = False
 ) -> FloatArray:
     """Turn values in the scale of rows into the units of a target, within its bounds.
@@ -180,12 +187,14 @@ def _in_units(
     shape = _shape(targets, k)
     found = shape.inverse(values * targets.scale[k] + targets.centre[k])
     found = shape.allowed(found) if whole else np.clip(found, shape.low, shape.high)
-    for spike, atom in zip(shape.spikes, _atoms(targets, k), strict=True):
+    for spike, atom in zip(shape.spikes, atoms_of(targets, k), strict=True):
         found = np.where(np.abs(values - atom) < _SAME, spike, found)
     return found
 
 
-def _moments(own: Forecast, targets: Schema, k: int) -> tuple[FloatArray, FloatArray]:
+def forecast_moments(
+    own: Forecast, targets: Schema, k: int
+) -> tuple[FloatArray, FloatArray]:
     """Return the means and deviations (n,) of a target, in its units."""
     shape, scale = _shape(targets, k), targets.scale[k]
     means, deviations = shape.moments(

@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 
 from hybridmix._kernels import Kernels, RowsArgument, address
+from hybridmix._scratch import empty
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.families.moments import FullParameters, FullStatistics
 
@@ -108,11 +109,11 @@ class CompiledRows:
         n, width = len(self.index), self.kernels.width
         bordered = np.zeros((n_covariances, d + 1, d + 1))
         bordered[:, :d, :d] = matrices
-        log_densities = np.empty((n_components, n))
+        log_densities = empty((n_components, n))
         expectation = Expectation(
-            np.empty((n_components, -(-n // width), d, width)),
-            np.empty((n_covariances, self.n_factors)),
-            np.empty((n_covariances, n)),
+            empty((n_components, -(-n // width), d, width)),
+            empty((n_covariances, self.n_factors)),
+            empty((n_covariances, n)),
         )
         self.kernels.call(
             "scattered_evaluate",
@@ -126,7 +127,7 @@ class CompiledRows:
             expectation.filled,
             expectation.factors,
             expectation.half_log_determinants,
-            np.empty((4 * d + 1, width)),
+            empty((4 * d + 1, width)),
         )
         return log_densities, expectation
 
@@ -153,7 +154,7 @@ class CompiledRows:
             first,
             second,
             inverses,
-            np.empty((triangles, self.kernels.width)),
+            empty((triangles, self.kernels.width)),
         )
         counts = weights.sum(axis=1)
         total.counts += counts
@@ -199,5 +200,7 @@ def _members(
 
 
 def _symmetric(lower: FloatArray) -> FloatArray:
-    """Fill the upper triangles of matrices (G, d, d) from the lower ones."""
-    return lower + np.swapaxes(np.tril(lower, -1), 1, 2)
+    """Fill the upper triangles of matrices (G, d, d) that are zero above the diagonal."""
+    result = lower + np.swapaxes(lower, 1, 2)
+    np.einsum("gii->gi", result)[...] *= 0.5
+    return result

@@ -8,6 +8,7 @@ import numpy as np
 
 from hybridmix._registered import registered
 from hybridmix._require import require_instance, require_shape
+from hybridmix._scratch import empty
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import Rows
 from hybridmix.families.base import Family
@@ -80,7 +81,7 @@ class DiagonalGaussian(Family[DiagonalParameters, DiagonalStatistics]):
     def prepare(self, rows: Rows) -> _Features:
         d = self.n_columns
         n_masks = 1 if rows.observed is None else d
-        values = np.empty((2 * d + n_masks, rows.n_rows))
+        values = empty((2 * d + n_masks, rows.n_rows))
         np.multiply(rows.real, rows.real, out=values[:d])
         values[d : 2 * d] = rows.real
         values[2 * d :] = 1.0 if rows.observed is None else rows.observed
@@ -90,7 +91,9 @@ class DiagonalGaussian(Family[DiagonalParameters, DiagonalStatistics]):
         self, prepared: _Features, parameters: DiagonalParameters
     ) -> tuple[FloatArray, None]:
         natural = parameters.masked_natural if prepared.is_masked else parameters.natural
-        return natural @ prepared.values, None
+        values = prepared.values
+        out = empty((len(natural), values.shape[1]))
+        return np.dot(natural, values, out=out), None
 
     def accumulate(
         self,
@@ -101,7 +104,8 @@ class DiagonalGaussian(Family[DiagonalParameters, DiagonalStatistics]):
     ) -> DiagonalStatistics:
         d = prepared.n_columns
         # Unlike `@`, np.dot lets other threads run even when the result is small.
-        sums = np.dot(weights, prepared.values.T)
+        sums = empty((len(weights), len(prepared.values)))
+        np.dot(weights, prepared.values.T, out=sums)
         counts = np.broadcast_to(sums[:, 2 * d :], (len(weights), d))
         return DiagonalStatistics(counts, sums[:, d : 2 * d], sums[:, :d])
 

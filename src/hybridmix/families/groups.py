@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
+from hybridmix._scratch import empty
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import pattern_numbers
 
@@ -48,7 +49,7 @@ def assemble(groups: Sequence[Group], parts: Sequence[np.ndarray]) -> FloatArray
     if len(parts) == 1 and groups[0].index is None:
         return parts[0]
     n_rows = sum(part.shape[-1] for part in parts)
-    result = np.empty((*parts[0].shape[:-1], n_rows))
+    result = empty((*parts[0].shape[:-1], n_rows))
     for group, part in zip(groups, parts, strict=True):
         result[..., slice(None) if group.index is None else group.index] = part
     return result

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from hybridmix._registered import registered
 from hybridmix._require import require, require_array, require_rank
+from hybridmix._scratch import empty, reused
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.families.base import Parameters, Statistics
 from hybridmix.families.prior import LOG_2PI
@@ -167,9 +168,12 @@ class FullParameters(Parameters):
         n_components, d = self.means.shape
         constants = -self.half_log_determinants - 0.5 * d * LOG_2PI
         if not self.is_tied:
-            shape = (n_components, d, augmented.shape[1])
-            white = (self.stacked_whiteners @ augmented).reshape(shape)
-            result = np.einsum("jdn,jdn->jn", white, white)
+            n_rows = augmented.shape[1]
+            result = empty((n_components, n_rows))
+            with reused():
+                white = empty((n_components, d, n_rows))
+                np.dot(self.stacked_whiteners, augmented, out=white.reshape(-1, n_rows))
+                np.einsum("jdn,jdn->jn", white, white, out=result)
             result *= -0.5
             result += constants[:, None]
             return result

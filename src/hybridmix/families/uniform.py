@@ -7,6 +7,7 @@ from typing import Self
 
 import numpy as np
 
+from hybridmix._scratch import empty, reused
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.families.moments import FullParameters, FullStatistics, moved_moments
 
@@ -67,8 +68,12 @@ class UniformRows:
             sums = np.dot(weights, x.T)
             second = np.dot(x[:-1] * weights.sum(axis=0), x[:-1].T)[None]
         else:
-            scaled = (weights[:, None, :] * x).reshape(-1, x.shape[1])
-            moments = np.dot(scaled, x.T).reshape(len(weights), len(x), len(x))
+            moments = np.empty((len(weights), len(x), len(x)))
+            with reused():
+                scaled = empty((len(weights), *x.shape))
+                np.multiply(weights[:, None, :], x, out=scaled)
+                flat = scaled.reshape(-1, x.shape[1])
+                np.dot(flat, x.T, out=moments.reshape(-1, len(x)))
             sums, second = moments[:, -1], moments[:, :-1, :-1]
         counts, first = sums[:, -1], sums[:, :-1]
         if self.columns is not None:

@@ -19,8 +19,7 @@ from hybridmix.models.forward_backward import (
     backward,
     forward,
     log_forward_backward,
-    state_posteriors,
-    transition_counts,
+    posteriors,
 )
 from hybridmix.models.packed import PackedFrames
 from hybridmix.models.packing import Packing
@@ -216,26 +215,22 @@ class ChainEvaluation(Evaluation[ChainStatistics]):
 
         The weights (P, n) are those of the lanes.
         """
-        passed, packing = self._passed, self.packed.packing
+        passed = self._passed
         back = backward(passed)
         lanes = np.flatnonzero(~back.is_exact)
         if len(lanes) == 0:
-            transitions = transition_counts(passed, back, weights)
-            states = state_posteriors(passed, back)
-        else:
-            exact, own_packing, columns = _in_logarithms(self.model, self.packed, lanes)
-            for array in (passed.alpha, back.arriving):
-                array[:, :, columns] = 0.0
-            transitions = transition_counts(passed, back, weights)
-            own = weights[:, lanes[own_packing.order][own_packing.lane]]
-            group = own_packing.group_of[own_packing.lane]
-            for g in np.unique(group):
-                here = group == g
-                moves = exact.transitions[..., here] * own[:, None, None, here]
-                transitions[g] += moves.sum(axis=-1)
-            states = state_posteriors(passed, back)
-            states[:, :, columns] = exact.states
-        states *= weights[:, None, packing.lane]
+            return posteriors(passed, back, weights)
+        exact, own_packing, columns = _in_logarithms(self.model, self.packed, lanes)
+        for array in (passed.alpha, back.arriving):
+            array[:, :, columns] = 0.0
+        states, transitions = posteriors(passed, back, weights)
+        own = weights[:, lanes[own_packing.order][own_packing.lane]]
+        group = own_packing.group_of[own_packing.lane]
+        for g in np.unique(group):
+            here = group == g
+            moves = exact.transitions[..., here] * own[:, None, None, here]
+            transitions[g] += moves.sum(axis=-1)
+        states[:, :, columns] = exact.states * own[:, None]
         return states, transitions
 
 

@@ -19,6 +19,7 @@ from hybridmix.models.time_steps import (
     step_backward,
     step_forward,
     step_to_best,
+    step_to_posteriors,
 )
 
 # Log densities of a frame that are lower than this, compared with its most probable
@@ -31,8 +32,6 @@ _SAME = 1e-10
 _SMALLEST = 1e-200
 # Probabilities of the states of a frame sum to one up to this.
 _ROUNDING = 1e-6
-# Number of columns that are copied at a time.
-_RUN = 4096
 
 
 @dataclass(frozen=True)
@@ -237,38 +236,33 @@ def backward(passed: ForwardPass) -> BackwardPass:
     return BackwardPass(arriving, ending, is_exact)
 
 
-def transition_counts(
+def posteriors(
     passed: ForwardPass, back: BackwardPass, weights: FloatArray
-) -> FloatArray:
-    """Return expected numbers of transitions (G, P, K, K), weighted by lane (P, n).
+) -> tuple[FloatArray, FloatArray]:
+    """Return probabilities of states and numbers of transitions, weighted by lane (P, n).
 
-    Lanes of weight zero may hold anything but infinities.
-    """
-    packing = passed.packing
-    counts = np.zeros(passed.chains.log_transition.shape)
-    for group, before, here in packing.arrivals(_RUN):
-        arriving = back.arriving[:, :, here] * weights[:, None, packing.lane[here]]
-        leaving = passed.alpha[:, :, before]
-        counts[group] += np.matmul(leaving, arriving.transpose(0, 2, 1))
-    counts *= np.exp(passed.chains.log_transition)
-    return counts
+    With the forward probabilities alpha and what arrives, r = emission times beta,
 
+        gamma_t(i) = alpha_t(i) sum_j A_ij r_{t+1}(j),
+        xi(i, j) = A_ij sum_t alpha_t(i) r_{t+1}(j).
 
-def state_posteriors(passed: ForwardPass, back: BackwardPass) -> FloatArray:
-    """Return the probability of each state at each frame, (P, K, F).
+    Lanes of weight zero may hold anything but infinities. This uses up `passed.alpha`,
+    which becomes the first result: of a long sequence, another array of this size would
+    count.
 
-    This uses up `passed.alpha`, which becomes the result: of a long sequence, another
-    array of this size would count.
+    Returns
+    -------
+    states : ndarray of shape (P, K, F)
+        Of each state at each frame.
+    transitions : ndarray of shape (G, P, K, K)
+        Expected over all frames.
     """
     packing, states = passed.packing, passed.alpha
     transition = np.exp(passed.chains.log_transition)
     with np.errstate(all="ignore"):
-        states[:, :, packing.last] *= back.ending
-        for group, before, here in packing.arrivals(_RUN):
-            states[:, :, before] *= np.matmul(
-                transition[group], back.arriving[:, :, here]
-            )
-    return states
+        states[:, :, packing.last] *= back.ending * weights[:, None]
+        sums = step_to_posteriors(packing, transition, back.arriving, weights, states)
+    return states, sums * transition
 
 
 @dataclass(frozen=True)

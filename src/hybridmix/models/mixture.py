@@ -22,6 +22,7 @@ from hybridmix._require import (
     require_log_probabilities,
     require_whole,
 )
+from hybridmix._scratch import empty
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.rows import Rows
 from hybridmix.families.base import Family, Notes, Parameters, Prepared
@@ -367,7 +368,7 @@ class MixtureEvaluation(Evaluation[MixtureStatistics]):
 
         The result takes the memory of `relative`.
         """
-        shares = weights / self.sums
+        shares = np.divide(weights, self.sums, out=empty(self.sums.shape))
         result = self.relative
         for groups, block in group_blocks(result, self.model.offsets):
             block *= shares[groups, None]

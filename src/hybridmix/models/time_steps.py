@@ -14,6 +14,9 @@ from hybridmix._kernels import FramesArgument, Kernels, address
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.models.packing import Packing
 
+# Number of columns that NumPy copies at a time.
+_RUN = 4096
+
 
 def step_forward(
     packing: Packing,
@@ -57,6 +60,41 @@ def step_backward(
     transposed = np.ascontiguousarray(np.swapaxes(transition, 2, 3))
     kernels.call("chains_backward", about, transposed, alpha, arriving, totals, scratch)
     return totals
+
+
+def step_to_posteriors(
+    packing: Packing,
+    transition: FloatArray,
+    arriving: FloatArray,
+    weights: FloatArray,
+    states: FloatArray,
+) -> FloatArray:
+    """Turn forward probabilities `states` (P, K, F) into weighted posteriors.
+
+    Those of the last frames are given; weights (P, n) are those of the lanes. Return the
+    weighted sums (G, P, K, K) of forward probabilities times what arrives next.
+    """
+    sums = np.zeros_like(transition)
+    kernels = _kernels.active()
+    if kernels is None:
+        _step_to_posteriors(packing, transition, arriving, weights, states, sums)
+    else:
+        about, _ = _arguments(kernels, packing, states)
+        k = states.shape[1]
+        scratch = np.empty((k * (k + 2), kernels.width))
+        transposed = np.ascontiguousarray(np.swapaxes(transition, 2, 3))
+        weights = np.ascontiguousarray(weights)
+        kernels.call(
+            "chains_posteriors",
+            about,
+            transposed,
+            arriving,
+            weights,
+            states,
+            sums,
+            scratch,
+        )
+    return sums
 
 
 def step_to_best(
@@ -140,6 +178,22 @@ def _step_backward(
                 out=beta[:, :, block.before],
             )
     return np.einsum("pkf,pkf->pf", alpha, beta)
+
+
+def _step_to_posteriors(
+    packing: Packing,
+    transition: FloatArray,
+    arriving: FloatArray,
+    weights: FloatArray,
+    states: FloatArray,
+    sums: FloatArray,
+) -> None:
+    for group, before, here in packing.arrivals(_RUN):
+        own = arriving[:, :, here]
+        leaving = states[:, :, before] * weights[:, None, packing.lane[here]]
+        sums[group] += np.matmul(leaving, own.transpose(0, 2, 1))
+        leaving *= np.matmul(transition[group], own)
+        states[:, :, before] = leaving
 
 
 def _step_to_best(

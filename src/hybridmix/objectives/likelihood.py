@@ -44,6 +44,10 @@ class Likelihood(Objective):
         if len(log_joint) == 1 and len(labelled) == len(labels):
             # Rows of one class, evaluated without its rivals: the bulk of a fit.
             return log_joint, np.ones(log_joint.shape)
+        if len(labelled) == 0:
+            evidence, posterior = class_posterior(log_joint)
+            posterior *= self.unlabelled_weight
+            return self.unlabelled_weight * evidence[None], posterior
         values = np.empty(log_joint.shape[1])
         weights = np.zeros(log_joint.shape)
         values[labelled] = log_joint[own, labelled]

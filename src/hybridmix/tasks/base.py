@@ -109,6 +109,8 @@ class Entrant(NamedTuple):
         Which of them it can be trained on.
     make : callable
         Returns an unfitted model.
+    weights : ndarray of shape (n,) or None, default=None
+        Sample weights that it is trained with.
     """
 
     name: str
@@ -116,6 +118,7 @@ class Entrant(NamedTuple):
     y: np.ndarray | None
     learns_from: BoolArray
     make: Callable[[], Any]
+    weights: FloatArray | None = None
 
 
 class Task(ABC):
@@ -187,6 +190,13 @@ class Task(ABC):
     @abstractmethod
     def fresh_model(self, cases: Cases) -> Any:
         """Return an unfitted model with the options of the one that was given."""
+
+    def keeps_choice(self, cases: Cases) -> bool:
+        """Return whether `fresh_model` keeps options that a search has chosen.
+
+        The search has seen all rows, so that scores on some of them flatter a little.
+        """
+        return False
 
     @abstractmethod
     def baselines(

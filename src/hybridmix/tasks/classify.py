@@ -138,6 +138,10 @@ class Classify(Task):
             fresh.set_params(random_state=cases.seed)
         return fresh
 
+    def keeps_choice(self, cases: Cases) -> bool:
+        """Return whether a search of the user's own has chosen options of the model."""
+        return isinstance(cases.given, HybridMixtureClassifierCV)
+
     def baselines(
         self, cases: Cases, used: IntArray, folds: IntArray
     ) -> Iterator[Entrant]:

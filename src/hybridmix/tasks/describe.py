@@ -81,13 +81,17 @@ class Describe(Task):
         if isinstance(model.init, FittedMixture):
             # A fitted model as a start has seen the rows that are to be held out.
             fresh.set_params(init="kmeans")
-        if isinstance(model.init, FittedMixture) or "auto" in _structure(model):
+        if isinstance(model.init, FittedMixture) or self.keeps_choice(cases):
             # What was chosen is part of the model: an imputer chooses otherwise than a
             # density would, and a search in every fold would take long.
             fresh.set_params(**_chosen(model))
         if model.random_state is None:
             fresh.set_params(random_state=cases.seed)
         return fresh
+
+    def keeps_choice(self, cases: Cases) -> bool:
+        """Return whether the structure of the model was chosen with all rows."""
+        return "auto" in _structure(cases.model)
 
     def baselines(
         self, cases: Cases, used: IntArray, folds: IntArray

@@ -110,6 +110,12 @@ class DescribeSequences(Describe):
             covariance_type=model.covariance_type_ or model.covariance_type,
         )
 
+    def keeps_choice(self, cases: Cases) -> bool:
+        """Return whether states and their order were chosen with all sequences."""
+        model = cases.model
+        given = model.n_states, model.topology, model.covariance_type
+        return any(isinstance(value, str) and value == "auto" for value in given)
+
     def baselines(
         self, cases: Cases, used: IntArray, folds: IntArray
     ) -> Iterator[Entrant]:

@@ -165,12 +165,36 @@ def as_given(task: Task, cases: Cases, rows: IntArray) -> Trial:
     return Trial(False, places, truth, folds, rows, n_available, (ours,))
 
 
-def cross_validated(task: Task, cases: Cases, *, with_baselines: bool = True) -> Trial:
-    """Retrain the model and others without each fold, and score them on the fold."""
+def cross_validated(
+    task: Task,
+    cases: Cases,
+    *,
+    with_baselines: bool = True,
+    most_folds: int | None = None,
+    weights: FloatArray | None = None,
+) -> Trial:
+    """Retrain the model and others without each fold, and score them on the fold.
+
+    Parameters
+    ----------
+    task : Task
+        What the model is for.
+    cases : Cases
+        The model and rows.
+    with_baselines : bool, default=True
+        Whether other models take part.
+    most_folds : int or None, default=None
+        How many of the folds are held out, one after the other; None for all of them.
+        Rows of the others always serve training.
+    weights : ndarray of shape (n,) or None, default=None
+        Sample weights that the model is trained with.
+    """
     generator = np.random.default_rng(cases.seed)
     groups = task.groups(cases)
     used = _rows_used(groups, generator)
     folds = dealt_folds(groups[used], cases.n_folds, generator)
+    if most_folds is not None:
+        folds[folds >= most_folds] = -1
     entrants = [
         Entrant(
             "this model",
@@ -178,6 +202,7 @@ def cross_validated(task: Task, cases: Cases, *, with_baselines: bool = True) ->
             None if cases.y is None else cases.y[used],
             np.ones(len(used), dtype=bool),
             lambda: task.fresh_model(cases),
+            None if weights is None else weights[used],
         )
     ]
     if with_baselines:
@@ -231,8 +256,9 @@ def _out_of_fold(
         rest = np.flatnonzero(entrant.learns_from & (folds != fold))
         held = np.flatnonzero(folds == fold)
         y = None if entrant.y is None else entrant.y[rest]
+        own = {} if entrant.weights is None else {"sample_weight": entrant.weights[rest]}
         with quiet():
-            model = entrant.make().fit(_safe_indexing(entrant.X, rest), y)
+            model = entrant.make().fit(_safe_indexing(entrant.X, rest), y, **own)
             rows = _safe_indexing(entrant.X, held)
             part = task.outputs(cases, model, rows, truth[held])
         if found is None:

@@ -31,6 +31,8 @@ from hybridmix.training.votes import fitted_shares
 _N_FOLDS, _FEW = 3, 1000
 # Otherwise this share of them is held out, and at most this many are trained on.
 _HELD_SHARE, _MOST = 0.3, 600
+# Candidates see about this many frames of labelled sequences at most.
+_MOST_FRAMES = 200_000
 # Candidates see at most this many unlabelled sequences, which count for all of them.
 _MOST_UNLABELLED = 500
 _MOST_MEMBERS = 3
@@ -90,11 +92,15 @@ def _parts(dataset: SequenceDataset, generator: np.random.Generator) -> list[Par
     counts = np.bincount(dataset.labelled().labels)
     if counts.max() < 2:
         return []
-    if counts.sum() <= _FEW:
-        thinned = _thinned(dataset, counts.sum(), generator)
+    n_labelled = int(counts.sum())
+    by_frames = int(_MOST_FRAMES / dataset.rows.lengths.mean())
+    affordable = max(by_frames, _N_FOLDS * len(counts))
+    if n_labelled <= _FEW:
+        thinned = _thinned(dataset, min(n_labelled, affordable), generator)
         return list(thinned.folds(_N_FOLDS, generator))
     rest, held = dataset.split(_HELD_SHARE, generator)
-    return [(_thinned(rest, _MOST, generator), _thinned(held, _MOST, generator))]
+    most = min(_MOST, affordable)
+    return [(_thinned(rest, most, generator), _thinned(held, most, generator))]
 
 
 def _thinned(

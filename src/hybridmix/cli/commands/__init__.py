@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from hybridmix.cli.commands.applying import impute, outliers, predict, sample
+from hybridmix.cli.commands.exploring import explore
 from hybridmix.cli.commands.judging import demo, evaluate, inspect, report
 from hybridmix.cli.commands.learning import fit
 
@@ -27,14 +28,19 @@ COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {
     ),
     impute: (
         "hybridmix impute table.csv -o filled.csv",
-        "hybridmix impute new.csv --model model.hmx -o filled.csv",
+        "hybridmix impute table.csv --target class -o filled.csv",
+        "hybridmix impute model.hmx new.csv -o filled.csv",
     ),
     outliers: (
         "hybridmix outliers table.csv",
-        "hybridmix outliers new.csv --model model.hmx --share 0.05 -o flagged.csv",
+        "hybridmix outliers model.hmx new.csv --share 0.05 -o flagged.csv",
     ),
     sample: ("hybridmix sample model.hmx -n 500 -o drawn.csv",),
     inspect: ("hybridmix inspect model.hmx",),
     report: ("hybridmix report model.hmx test.csv -o report.html",),
+    explore: (
+        "hybridmix explore model.hmx test.csv",
+        "hybridmix explore model.hmx --no-browser",
+    ),
     demo: ("hybridmix demo --folder demo",),
 }

@@ -12,14 +12,17 @@ from hybridmix._typing import FloatArray
 from hybridmix.cli import choices, fitting, results, sequence_results, views
 from hybridmix.cli import options as opt
 from hybridmix.cli.console import Console, talking
+from hybridmix.cli.large import Memory
 from hybridmix.cli.models import Matching, Model, filled
 from hybridmix.cli.sequences import Keys
 from hybridmix.cli.tables import CHUNK_ROWS, Chunk, InputError
 from hybridmix.cli.values import split
 from hybridmix.cli.workflow import (
     OwnFit,
+    check_order,
     given_or_fitted,
     load_matching,
+    model_and_table,
     tell_written,
 )
 from hybridmix.cli.writing import STDOUT, check_output, writing
@@ -58,6 +61,7 @@ def predict(
     Of a regressor: the predicted mean and the ends of its interval. Of a model of
     sequences: a table with a row for each sequence.
     """
+    check_order("predict", model, table)
     keys = Keys(split(sequence), time)
     with talking(quiet) as console:
         check_output(output, model, table, escape_formulas=escape_formulas)
@@ -79,9 +83,10 @@ def predict(
 
 
 def impute(
-    table: opt.TablePath,
+    files: opt.TableOrBoth,
     output: opt.TableOutput = STDOUT,
     model: opt.GivenModel = None,
+    target: opt.KeptOut = None,
     draw: Annotated[
         bool, typer.Option("--draw", help="Draw random values instead of taking means.")
     ] = False,
@@ -95,21 +100,31 @@ def impute(
     components: opt.Components = None,
     covariance: opt.CovarianceType = None,
     effort: opt.Effort = None,
+    seconds: opt.Seconds = None,
     seed: opt.Seed = 0,
+    memory: opt.MemoryLimit = None,
     chunk_rows: opt.ChunkRows = CHUNK_ROWS,
     escape_formulas: opt.EscapeFormulas = False,
     quiet: opt.Quiet = False,
 ) -> None:
     """Fill the holes of a table; all other cells stay as they are."""
+    model, table = model_and_table("impute", files, model)
     own = OwnFit(
         hybridmix.MixtureImputer,
-        fitting.Reading(split(real), split(categorical), split(drop), split(na)),
+        fitting.Reading(
+            split(real),
+            split(categorical),
+            split(drop),
+            split(na),
+            memory=Memory.parsed(memory),
+        ),
         choices.Options(
             choices.parse_components(components),
             covariance,
             seed=seed,
-            effort=choices.parse_effort(effort),
+            effort=choices.parse_effort(effort, seconds),
         ),
+        target,
     )
     keys = Keys(split(sequence), time)
     inputs = [table] if model is None else [table, model]
@@ -131,9 +146,10 @@ def impute(
 
 
 def outliers(
-    table: opt.TablePath,
+    files: opt.TableOrBoth,
     output: opt.OptionalOutput = None,
     model: opt.GivenModel = None,
+    target: opt.KeptOut = None,
     threshold: opt.Threshold = None,
     share: opt.Share = None,
     worst: opt.Worst = 10,
@@ -147,26 +163,36 @@ def outliers(
     components: opt.Components = None,
     covariance: opt.CovarianceType = None,
     effort: opt.Effort = None,
+    seconds: opt.Seconds = None,
     seed: opt.Seed = 0,
+    memory: opt.MemoryLimit = None,
     chunk_rows: opt.ChunkRows = CHUNK_ROWS,
     as_json: opt.AsJson = False,
     escape_formulas: opt.EscapeFormulas = False,
     quiet: opt.Quiet = False,
 ) -> None:
     """Show the most unusual rows of a table, or sequences, and flag outliers."""
+    model, table = model_and_table("outliers", files, model)
     if threshold is not None and share is not None:
         raise InputError("Give either --threshold or --share, not both.")
     if as_json and output == STDOUT:
         raise InputError("--json and -o - would both write to stdout.")
     own = OwnFit(
         hybridmix.MixtureOutlierDetector,
-        fitting.Reading(split(real), split(categorical), split(drop), split(na)),
+        fitting.Reading(
+            split(real),
+            split(categorical),
+            split(drop),
+            split(na),
+            memory=Memory.parsed(memory),
+        ),
         choices.Options(
             choices.parse_components(components),
             covariance,
             seed=seed,
-            effort=choices.parse_effort(effort),
+            effort=choices.parse_effort(effort, seconds),
         ),
+        target,
     )
     keys = Keys(split(sequence), time)
     inputs = [table] if model is None else [table, model]

@@ -19,7 +19,7 @@ from hybridmix.cli.sequences import Keys
 from hybridmix.cli.tables import CHUNK_ROWS
 from hybridmix.cli.targets import read_all
 from hybridmix.cli.values import split
-from hybridmix.cli.workflow import load_matching, tell_written
+from hybridmix.cli.workflow import check_order, load_matching, tell_written
 from hybridmix.cli.writing import check_output
 from hybridmix.io import read_versions
 
@@ -41,6 +41,7 @@ def evaluate(
     Of a regressor: RMSE, MAE, R², coverage and score of the 90 % intervals, for each
     of its targets (--target A,B). It warns if the model was trained on these rows.
     """
+    check_order("evaluate", model, table)
     keys = Keys(split(sequence), time)
     with talking(quiet, as_json) as console:
         matching = load_matching(model, table, console, na, allow_missing, target, keys)
@@ -83,11 +84,12 @@ def report(
     Rows that the model has not seen are scored by the model as it is. For its own
     training rows, it is retrained by cross-validation.
     """
+    check_order("report", model, table)
     keys = Keys(split(sequence), time)
     with talking(quiet) as console:
         check_output(output, model, table, is_table=False)
         matching = load_matching(model, table, console, na, allow_missing, target, keys)
-        X, y = _read(matching, target, console)
+        X, y = read_rows(matching, target, console)
         with console.progress(ends_at_interrupt=True):
             page = hybridmix.report(
                 matching.model.estimator,
@@ -104,7 +106,7 @@ def report(
         tell_written(console, output)
 
 
-def _read(
+def read_rows(
     matching: Matching, target: str | None, console: Console
 ) -> tuple[Any, np.ndarray | None]:
     """Read rows or sequences, and their labels or targets if they have any."""

@@ -8,13 +8,14 @@ from typing import Any
 
 import typer
 
-from hybridmix.cli import choices, fitting, sequence_views, views
+from hybridmix.cli import choices, fitting, quality, sequence_views, views
 from hybridmix.cli import options as opt
 from hybridmix.cli.columns import MAYBE_CODES
 from hybridmix.cli.console import Console, talking
 from hybridmix.cli.fitting import Training
 from hybridmix.cli.interrupts import INTERRUPTED, was_interrupted
 from hybridmix.cli.labels import CLASSIFY, Target
+from hybridmix.cli.large import Memory
 from hybridmix.cli.models import Model
 from hybridmix.cli.sequences import Keys
 from hybridmix.cli.tables import InputError, open_table
@@ -46,12 +47,15 @@ def fit(
     states: opt.States = None,
     topology: opt.Topology = None,
     effort: opt.Effort = None,
+    seconds: opt.Seconds = None,
     objective: opt.ObjectiveName = None,
     tradeoff: opt.Tradeoff = None,
     calibrate: opt.Calibrate = False,
     tune: opt.Tune = False,
     seed: opt.Seed = 0,
     jobs: opt.Jobs = None,
+    memory: opt.MemoryLimit = None,
+    check: opt.Check = True,
     as_json: opt.AsJson = False,
     quiet: opt.Quiet = False,
 ) -> None:
@@ -64,8 +68,11 @@ def fit(
         raise InputError(f"--task {task} needs a target: add --target NAME.")
     keys = Keys(split(sequence), time)
     named = split(real), split(categorical), split(drop), split(na)
-    reading = fitting.Reading(*named, target, unlabelled, weight, task, keys)
+    reading = fitting.Reading(
+        *named, target, unlabelled, weight, task, keys, Memory.parsed(memory)
+    )
     numbers = choices.parse_components(components)
+    checks = check and not quiet
     chosen = choices.Options(
         numbers,
         covariance,
@@ -75,26 +82,52 @@ def fit(
         tune,
         seed,
         jobs,
-        choices.parse_effort(effort),
+        _effort_of_fit(choices.parse_effort(effort, seconds), checks),
         method or choices.MIXTURE,
         states,
         topology,
     )
-    choose = chosen.for_sequences if keys.sequence else chosen.for_rows
     with talking(quiet, as_json) as console:
-        check_output(output, table, is_table=False)
-        # Options that contradict each other are refused before a large table is read.
-        choose(target and (task or CLASSIFY))
-        training = fitting.read_training(open_table(table), reading, console)
-        estimator = choose(target and training.task)
-        _show_columns(training, reading, console)
-        begin = perf_counter()
-        model = training.model(fitting.fit(estimator, training, console), reading)
-        seconds = perf_counter() - begin
-        path = _save(model, output, console)
-        _sum_up(console, path, training, model, seconds)
-        if path != output:
-            raise typer.Exit(INTERRUPTED)
+        _fit(table, output, reading, chosen, checks, console)
+
+
+def _fit(
+    table: Path,
+    output: Path,
+    reading: fitting.Reading,
+    chosen: choices.Options,
+    checks: bool,
+    console: Console,
+) -> None:
+    """Read a table, fit a model to it, save and judge it."""
+    choose = chosen.for_sequences if reading.keys.sequence else chosen.for_rows
+    target = reading.target
+    check_output(output, table, is_table=False)
+    # Options that contradict each other are refused before a large table is read.
+    choose(target and (reading.task or CLASSIFY))
+    in_blocks = chosen.in_blocks and not reading.keys.sequence
+    training = fitting.read_training(open_table(table), reading, console, in_blocks)
+    estimator = choose(target and training.task)
+    _show_columns(training, reading, console)
+    begin = perf_counter()
+    model = training.model(fitting.fit(estimator, training, console), reading)
+    seconds = perf_counter() - begin
+    path = _save(model, output, console)
+    values = _sum_up(console, path, training, model, seconds)
+    if checks:
+        values["quality"] = _check(console, estimator, training, seconds, chosen.seed)
+    _suggest(console, path, table, model)
+    if console.as_json:
+        console.result(values)
+    if path != output:
+        raise typer.Exit(INTERRUPTED)
+
+
+def _effort_of_fit(effort: str | float | None, checks: bool) -> str | float | None:
+    """Return what is left for the fit of a limit of time."""
+    if effort is None or isinstance(effort, str) or not checks:
+        return effort
+    return effort * (1.0 - quality.SHARE_OF_SECONDS)
 
 
 def _show_columns(training: Training, reading: fitting.Reading, console: Console) -> None:
@@ -120,10 +153,43 @@ def _save(model: Model, output: Path, console: Console) -> Path:
     return path
 
 
+def _check(
+    console: Console, estimator: Any, training: Training, seconds: float, seed: int
+) -> dict[str, Any] | None:
+    """Say how good a model is on rows that it has not seen; return the figures."""
+    if was_interrupted():
+        return None
+    if training.is_large:
+        console.note("Its quality on new rows is not known: keep some, and evaluate it")
+        return None
+    assert not isinstance(training.weights, str)  # as they are in blocks
+    with console.progress():
+        found = quality.estimated(
+            estimator, training.frame, training.y, training.weights, seconds, seed
+        )
+    if was_interrupted():
+        console.warn("The model is complete; its quality was not estimated.")
+        return None
+    if isinstance(found, str):
+        console.note(f"Its quality on new rows is not known. {found}")
+        return None
+    for line in found.lines:
+        console.note(line)
+    return found.values
+
+
+def _suggest(console: Console, output: Path, table: Path, model: Model) -> None:
+    """Say what to do next."""
+    step = f"report {output} {table} -o report.html"
+    if not model.predicts:
+        step = _next_step(model, output)
+    console.note(f"Next: hybridmix {step}")
+
+
 def _sum_up(
     console: Console, output: Path, training: Training, model: Model, seconds: float
-) -> None:
-    """Say what was fitted, and what to do next."""
+) -> dict[str, Any]:
+    """Say what was fitted; return it by the keys of JSON."""
     estimator = model.estimator
     sizes = _sizes(training)
     columns = [
@@ -152,22 +218,15 @@ def _sum_up(
         (console.note if isinstance(part, str) else console.note_table)(part)
     if training.target is None:
         console.note("No --target: fitted a density, which has no classes.")
-        hint = f"Next: hybridmix {_next_step(model, output)}"
     else:
         values |= {"task": training.task, **_sum_up_target(training.target, estimator)}
         for line in _target_lines(values):
             console.note(line)
-        if len(set(training.target.known.tolist())) == 1:
+        if training.target.n_different == 1:
             console.warn("All labels are the same: there is nothing to tell apart.")
-        hint = (
-            f"How good is it? Evaluate it on {units} it has not seen: hybridmix evaluate "
-            f"{output} TABLE, or hybridmix report {output} TABLE -o report.html"
-        )
     fitted = f"{values['class']} fitted to {values[units]} {units}"
     console.note(f"{fitted} in {seconds:.1f} s: {output}")
-    console.note(hint)
-    if console.as_json:
-        console.result(values)
+    return values
 
 
 def _sizes(training: Training) -> dict[str, int]:
@@ -175,7 +234,7 @@ def _sizes(training: Training) -> dict[str, int]:
     if isinstance(training.frame, Sequences):
         n_frames = int(training.frame.lengths.sum())
         return {"sequences": len(training.frame), "frames": n_frames}
-    return {"rows": len(training.frame)}
+    return {"rows": training.n_rows}
 
 
 def _structure(model: Model) -> dict[str, Any]:
@@ -189,14 +248,14 @@ def _next_step(model: Model, output: Path) -> str:
     """Return a command that makes use of a density."""
     if model.is_sequential:
         return f"predict {output} TABLE --per-frame"
-    return f"outliers TABLE --model {output}"
+    return f"outliers {output} TABLE"
 
 
 def _sum_up_target(target: Target, estimator: Any) -> dict[str, Any]:
     """Return what a model was fitted to predict."""
-    known = target.known
     if target.task == CLASSIFY:
-        return {"labelled": len(known), "classes": estimator.classes_}
+        return {"labelled": target.n_known, "classes": estimator.classes_}
+    known = target.known
     return {
         "with_target": len(known),
         "mean": float(known.mean()),

@@ -1,0 +1,211 @@
+"""How good a model is on rows that it has not seen, estimated by training it again."""
+
+from __future__ import annotations
+
+import math
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hybridmix._estimates import Estimate
+from hybridmix._typing import FloatArray
+from hybridmix.reporting.sequence_subject import subject_of
+from hybridmix.tasks import Task
+from hybridmix.tasks.base import Cases
+from hybridmix.tasks.trials import Trial, cross_validated
+
+# Folds that the rows are dealt into.
+_N_FOLDS = 5
+# As many folds are held out as fit into this time, but at least one.
+_MOST_SECONDS = 10.0
+# Share of a limit of time that is left for the estimate.
+SHARE_OF_SECONDS = 0.25
+
+
+@dataclass(frozen=True)
+class Quality:
+    """An estimate from rows that were held out.
+
+    Attributes
+    ----------
+    metric : str
+        What is estimated.
+    score : Estimate
+        The estimate.
+    comparison : str
+        What the most frequent class, the mean or a simpler density scores instead.
+    figures : dict of str to float
+        The same by the keys of JSON.
+    unit, units : str
+        What was scored, in one word, and several of them: rows with a target and so on.
+    n_scored, n_trained : int
+        How many were scored, and about how many each model was trained on.
+    n_available : int
+        How many there are in the table.
+    n_models : int
+        How many models were trained for it.
+    keeps_choice : bool
+        Whether options were chosen with the help of the rows that were held out.
+    """
+
+    metric: str
+    score: Estimate
+    comparison: str
+    figures: dict[str, float]
+    unit: str
+    units: str
+    n_scored: int
+    n_trained: int
+    n_available: int
+    n_models: int
+    keeps_choice: bool
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The same by the keys of JSON."""
+        return {
+            "metric": self.metric,
+            "value": self.score.value,
+            "interval": [self.score.low, self.score.high],
+            **self.figures,
+            "scored": self.n_scored,
+            "trained": self.n_trained,
+            "models": self.n_models,
+            "options_chosen_on_scored": self.keeps_choice,
+        }
+
+    @property
+    def lines(self) -> list[str]:
+        """The same in words: the estimate, and how it came about."""
+        score = self.score
+        spread = max(score.value - score.low, score.high - score.value)
+        digits = _digits(spread)
+        value = f"{score.value:.{digits}f} ± {spread:.{digits}f}"
+        name = self.metric[0].upper() + self.metric[1:]
+        return [
+            f"{name} about {value} on new {self.unit}s; {self.comparison}",
+            f"({self._origin})",
+        ]
+
+    @property
+    def _origin(self) -> str:
+        """Which rows were scored by which models."""
+        count = f"{self.n_scored:,} of {self.n_available:,} {self.units}"
+        models = (
+            "by a model that was trained without them"
+            if self.n_models == 1
+            else f"by {self.n_models} models, each trained without those it scored"
+        )
+        text = f"{count}, scored {models}; ± is the 95 % interval"
+        if self.keeps_choice:
+            text += "; the options were chosen with all rows, which flatters a little"
+        if self.n_trained < self.n_available / 2:
+            text += f"; trained on {self.n_trained:,} only, so the model may be better"
+        return text
+
+
+def _digits(spread: float) -> int:
+    """Return how many decimals are worth showing."""
+    if not 0.0 < spread < math.inf:
+        return 2
+    return max(2, -math.floor(math.log10(spread)))
+
+
+def estimated(
+    given: Any,
+    X: Any,
+    y: np.ndarray | None,
+    weights: FloatArray | None,
+    seconds: float,
+    seed: int,
+) -> Quality | str:
+    """Estimate how good a fitted model is on rows that it has not seen.
+
+    Models like it are trained without a fifth of the rows each, and score these. There
+    are as many of them, at most five, as fit into ten seconds, but at least one.
+
+    Parameters
+    ----------
+    given : estimator
+        The fitted model, or the search that has found it.
+    X, y, weights : table, labels or targets, sample weights
+        What it was fitted to.
+    seconds : float
+        How long that took.
+    seed : int
+        Seed of the folds.
+
+    Returns
+    -------
+    quality : Quality or str
+        The estimate, or why there is none.
+    """
+    with_baselines = y is None
+    cases = subject_of(_hurried(given), X, y, _N_FOLDS, with_baselines, seed)
+    task = cases.task
+    obstacle = task.obstacle(cases) or task.fold_obstacle(cases)
+    if obstacle is not None:
+        return obstacle
+    most = _MOST_SECONDS / max(seconds, 1e-3)
+    trial = cross_validated(
+        task,
+        cases,
+        with_baselines=with_baselines,
+        most_folds=1 if _has_limit(given) else int(np.clip(most, 1, _N_FOLDS)),
+        weights=weights,
+    )
+    return _summary(task, cases, trial)
+
+
+def _has_limit(model: Any) -> bool:
+    """Return whether a number of seconds limits the search of a model."""
+    return not isinstance(getattr(model, "effort", ""), str)
+
+
+def _hurried(model: Any) -> Any:
+    """Return a model whose like may take as long as is left for the estimate.
+
+    The fit has had its share of the seconds, and the estimate is to have the rest.
+    """
+    if not _has_limit(model):
+        return model
+    share = SHARE_OF_SECONDS / (1.0 - SHARE_OF_SECONDS)
+    return copy(model).set_params(effort=share * model.effort)
+
+
+def _summary(task: Task, cases: Cases, trial: Trial) -> Quality:
+    """Return the figures of a trial."""
+    metric, comparison, figures = _compared(task, trial)
+    return Quality(
+        metric=metric,
+        score=task.scores(trial.truth, trial.ours.outputs)[metric],
+        comparison=comparison,
+        figures=figures,
+        unit=task.unit,
+        units=task.row[1],
+        n_scored=len(trial.rows),
+        n_trained=trial.n_trained,
+        n_available=int(np.sum(task.groups(cases) >= 0)),
+        n_models=trial.n_folds,
+        keeps_choice=task.keeps_choice(cases),
+    )
+
+
+def _compared(task: Task, trial: Trial) -> tuple[str, str, dict[str, float]]:
+    """Return the metric of a task, and what it is compared with in words and figures."""
+    truth = trial.truth
+    if task.target == "classes":
+        share = float(np.bincount(truth).max() / len(truth))
+        words = f"most frequent class {share:.2f}"
+        return "accuracy", words, {"most_frequent_class": share}
+    if task.target == "numbers":
+        error = task.scores(truth, trial.ours.outputs)["RMSE"].value
+        usual = float(np.std(truth))
+        words = f"RMSE {error:.4g}, of the mean alone {usual:.4g}"
+        return "R²", words, {"rmse": error, "rmse_of_mean": usual}
+    [metric] = task.headline
+    other = trial.contenders[1]
+    score = task.scores(truth, other.outputs)[metric].value
+    return metric, f"{other.name} {score:.2f}", {other.name.replace(" ", "_"): score}
