@@ -13,7 +13,7 @@ from hybridmix._checks import is_learned
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.columns import Columns, as_frame, read_columns
 from hybridmix.data.dense import refuse_sparse
-from hybridmix.data.rows import Rows
+from hybridmix.data.rows import MISSING_CODE, Rows
 
 if TYPE_CHECKING:
     from hybridmix.data.schema import Schema
@@ -120,6 +120,24 @@ class Table:
         if observed is None:
             return float(log_scale.sum())
         return np.asarray(log_scale @ observed, dtype=np.float64)
+
+
+def single_column(schema: Schema, column: int, values: FloatArray) -> Table:
+    """Return rows of which only one real column is known.
+
+    Parameters
+    ----------
+    schema : Schema
+        All columns.
+    column : int
+        Position of the known one.
+    values : ndarray of shape (n,)
+        Its values.
+    """
+    real = np.full((len(values), len(schema.real)), np.nan)
+    real[:, schema.real.index(column)] = values
+    codes = np.full((len(values), len(schema.categorical)), MISSING_CODE, np.int32)
+    return Table(schema, real, codes, True)
 
 
 def read_training_table(
