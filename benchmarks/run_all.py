@@ -57,6 +57,7 @@ SCRIPTS = [
     "onnx_export",
     "shapley",
     "command_line",
+    "explore",
 ]
 RIVALS = {
     "pomegranate": "pomegranate",

@@ -12,7 +12,8 @@ from sklearn.utils.validation import validate_data
 from hybridmix._checks import is_learned
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.columns import Columns, as_frame, read_columns
-from hybridmix.data.rows import Rows
+from hybridmix.data.dense import refuse_sparse
+from hybridmix.data.rows import MISSING_CODE, Rows
 
 if TYPE_CHECKING:
     from hybridmix.data.schema import Schema
@@ -121,6 +122,24 @@ class Table:
         return np.asarray(log_scale @ observed, dtype=np.float64)
 
 
+def single_column(schema: Schema, column: int, values: FloatArray) -> Table:
+    """Return rows of which only one real column is known.
+
+    Parameters
+    ----------
+    schema : Schema
+        All columns.
+    column : int
+        Position of the known one.
+    values : ndarray of shape (n,)
+        Its values.
+    """
+    real = np.full((len(values), len(schema.real)), np.nan)
+    real[:, schema.real.index(column)] = values
+    codes = np.full((len(values), len(schema.categorical)), MISSING_CODE, np.int32)
+    return Table(schema, real, codes, True)
+
+
 def read_training_table(
     estimator: object, X: object
 ) -> tuple[Columns, dict[str, object]]:
@@ -166,6 +185,7 @@ def read_table(estimator: object, X: object) -> Columns:
 
 def _validated(estimator: object, X: object, *, reset: bool) -> Columns:
     """Run scikit-learn's checks of a table, which set or compare attributes."""
+    refuse_sparse(X)
     frame = as_frame(X)
     if frame is not None:
         validate_data(estimator, X, reset=reset, skip_check_array=True)
