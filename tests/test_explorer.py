@@ -269,6 +269,20 @@ def test_regression(table):
     assert "targets" in ask("sample", {"n": 2, "seed": 0, "cells": row["cells"]})
 
 
+def test_targets_of_a_network(table):
+    X, _ = table
+    y = X["rings"].fillna(0.0)
+    features = X[["height", "width"]]
+    model = MixtureNetworkRegressor(n_components=2, random_state=0).fit(features, y)
+    ask = asking(Explored.of(model, features, y))
+    answer = ask("answer", {"cells": ask("row", {"row": 4})["cells"]})
+    [target] = answer["prediction"]["targets"]
+    assert target["mean"] == pytest.approx(model.predict(features.iloc[[4]])[0])
+    low, high = model.predict_interval(features.iloc[[4]])[0]
+    assert target["quantiles"][0] == pytest.approx(low)
+    assert target["quantiles"][-1] == pytest.approx(high)
+
+
 def test_targets_with_spikes(table):
     X, _ = table
     known = X["rain"].notna()

@@ -70,7 +70,7 @@ class Cell {
     this.said.textContent = this.words(answer);
     const pull = answer.pull ?? 0;
     const bar = this.pull.firstChild;
-    bar.style.width = `${Math.min(Math.abs(pull) / 6, 1) * 50}%`;
+    bar.style.width = `${Math.min(Math.abs(pull) / 3, 1) * 50}%`;
     bar.className = pull < 0 ? "against" : `for ${className}`;
     this.pull.title = `${pull < 0 ? "speaks against" : "speaks for"} the predicted class: ` +
       `${number(pull)} in log odds`;
@@ -129,7 +129,8 @@ class RealCell extends Cell {
 
   words(answer) {
     const [fill, low, high] = [answer.fill, answer.low, answer.high].map((value) => number(value, 3));
-    return `expected ${fill} (${low} to ${high})`;
+    const between = answer.low < 0 ? " to " : "–";
+    return `expected ${fill} (${low}${between}${high})`;
   }
 }
 
