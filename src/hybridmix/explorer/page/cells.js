@@ -107,6 +107,11 @@ class RealCell extends Cell {
       this.value === null ? `hidden, expected ${number(this.fill)}` : number(this.value));
   }
 
+  /** Write the value. */
+  text() {
+    return number(this.value);
+  }
+
   x(value) {
     const { low, high } = this.column;
     return (Math.min(Math.max((value - low) / (high - low || 1), 0), 1)) * WIDTH;
@@ -147,6 +152,10 @@ class CategoryCell extends Cell {
 
   write() {
     this.input.value = this.value === null ? "" : String(this.value);
+  }
+
+  text() {
+    return this.column.categories[this.value] ?? "hidden";
   }
 
   draw(answer) {

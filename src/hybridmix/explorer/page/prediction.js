@@ -169,8 +169,9 @@ export class Prediction {
     const guilty = guiltyCells(answer, this.about.threshold);
     this.guilty.replaceChildren(...guilty.map((cell) => {
       const { name } = this.about.columns[cell.column];
+      const own = cells.get(cell.column);
       return h("li", {}, button(name, () => this.focusCell(cell.column), { class: "link" }),
-        ` ${cells.get(cell.column).words(cell)}; without it: ${rarity(answer.typicality + cell.rise)}`);
+        ` ${own.text()}, ${own.words(cell)}; without it: ${rarity(answer.typicality + cell.rise)}`);
     }));
     if (answer.typicality < this.about.threshold && guilty.length === 0) {
       this.guilty.replaceChildren(h("li", {}, "No single cell makes it so."));
