@@ -246,6 +246,16 @@ def test_samples_keep_the_cells_that_are_visible(ask):
     assert all(row["cells"][3] == round(row["cells"][3]) for row in whole)
 
 
+def test_wide_tables():
+    X = np.random.default_rng(0).normal(size=(40, 130))
+    model = MixtureDensity(1, covariance_type="diag").fit(X)
+    ask = asking(Explored.of(model, X))
+    assert ask("describe", {})["shown"] == list(range(100))
+    answer = ask("answer", {"cells": ask("row", {"row": 0})["cells"]})
+    assert len(answer["cells"]) == 100
+    assert answer["typicality"] == pytest.approx(model.typicality(X[:1])[0])
+
+
 def test_regression(table):
     X, _ = table
     y = pd.DataFrame({"a": X["height"].fillna(0.0), "b": X["rings"].fillna(0.0)})

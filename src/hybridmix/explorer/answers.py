@@ -17,7 +17,7 @@ from hybridmix.estimators.predictions import (
     forecast_moments,
     in_units,
 )
-from hybridmix.explorer.cells import shape_of, written
+from hybridmix.explorer.cells import shape_of, shown_columns, written
 from hybridmix.explorer.fills import (
     Ranges,
     category_fill,
@@ -50,7 +50,7 @@ def row_answer(model: Any, row: Table, ranges: Ranges) -> dict[str, Any]:
     -------
     answer : dict
         "typicality", the log probability of a row that is no more probable; "prediction",
-        by the task of the model; "cells", for each column that the model uses: "fill",
+        by the task of the model; "cells", for each column that is shown: "fill",
         what `impute` would put there; its distribution given the other cells
         (`real_fills`, `category_fill`); "rise", by how much the typicality rises without
         the cell; and "pull", what the cell adds to the log odds of the predicted class.
@@ -66,7 +66,7 @@ def row_answer(model: Any, row: Table, ranges: Ranges) -> dict[str, Any]:
 
 
 def hidden_in_turn(row: Table) -> tuple[Table, IntArray]:
-    """Return a row, followed by copies that lack one of its cells each.
+    """Return a row, followed by copies that lack one of its shown cells each.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def hidden_in_turn(row: Table) -> tuple[Table, IntArray]:
         The rows.
     hidden : ndarray of shape (n_columns,)
         For each column, the number of the copy that lacks it: 0, the row itself, if it
-        lacks it as well.
+        lacks it as well, or if the column is not shown.
     """
     schema = row.schema
     observed = observed_columns(row)
@@ -90,9 +90,9 @@ def hidden_in_turn(row: Table) -> tuple[Table, IntArray]:
 
 
 def observed_columns(row: Table) -> list[int]:
-    """Return the columns that a single row has, in their order."""
+    """Return the shown columns that a single row has, in their order."""
     cells = written(row.schema, row.real[0], row.codes[0])
-    return [column for column, value in enumerate(cells) if value is not None]
+    return [column for column in shown_columns(row.schema) if cells[column] is not None]
 
 
 def _cells(
@@ -107,10 +107,11 @@ def _cells(
     rows = copies[:]
     real, codes = fill_chunk(mixture, copies, slice(0, copies.n_rows))
     fills = [written(schema, *parts) for parts in zip(real.T, codes.T, strict=True)]
-    columns = sorted((*schema.real, *schema.categorical))
+    columns = shown_columns(schema)
     own = {column: rows[hidden[[column]]] for column in columns}
-    found = real_fills(mixture, schema, {j: own[j] for j in schema.real}, ranges)
-    for column in schema.categorical:
+    real_rows = {column: own[column] for column in columns if column in ranges}
+    found = real_fills(mixture, schema, real_rows, ranges)
+    for column in own.keys() - real_rows.keys():
         found[column] = category_fill(mixture, schema, own[column], column)
     cells = []
     for column in columns:

@@ -175,12 +175,10 @@ class CategoryCell extends Cell {
   }
 }
 
-/** Make the cells of all columns that the model uses, by their position. */
-export function makeCells(columns, changed) {
-  const cells = new Map();
-  columns.forEach((column, place) => {
-    if (column.kind === "real") cells.set(place, new RealCell(place, column, changed));
-    if (column.kind === "categorical") cells.set(place, new CategoryCell(place, column, changed));
-  });
-  return cells;
+/** Make the cells of the columns that are shown, by their position. */
+export function makeCells({ columns, shown }, changed) {
+  return new Map(shown.map((place) => {
+    const Kind = columns[place].kind === "real" ? RealCell : CategoryCell;
+    return [place, new Kind(place, columns[place], changed)];
+  }));
 }
