@@ -262,3 +262,35 @@ def test_a_fit_to_stdin_and_a_report_to_stdout(shell, fitted, monkeypatch):
     monkeypatch.setattr("sys.stdin", Piped("table.csv"))
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
     assert "nothing is piped into it" in shell.fail("impute", "-")
+
+
+# Headers ------------------------------------------------------------------------------
+
+
+def test_columns_of_the_same_name(shell):
+    frame = make_table()[["size", "count", "kind"]]
+    frame.columns = ["a", "a", "kind"]
+    frame.to_csv("t.csv", index=False)
+    shell.run("fit", "t.csv", "-t", "kind", "-o", "m.hmx", *QUICK)
+    assert "has columns of the same name; the later ones are called 'a.2'" in shell.err
+    assert hybridmix.load("m.hmx").feature_names_in_.tolist() == ["a", "a.2"]
+    shell.run("predict", "m.hmx", "t.csv", "-o", "new.csv")
+    assert read("new.csv").columns.tolist()[:3] == ["a", "a.2", "kind"]
+
+
+def test_columns_without_names_and_tables_that_begin_late(shell):
+    lines = make_table()[["size", "kind"]].to_csv(index=False, sep=";").splitlines()
+    Path("t.csv").write_text("\n".join(f"{line};;" for line in lines))
+    shell.run("fit", "t.csv", "-t", "kind", "-o", "m.hmx", *QUICK)
+    assert "warning" not in shell.err
+    Path("t.csv").write_text("\n".join(["Exported on Monday", "", *lines]))
+    message = shell.fail("fit", "t.csv", "-t", "kind", "-o", "m.hmx")
+    assert message.endswith("Does its header come further down?")
+
+
+def test_numbers_with_signs(shell):
+    frame = spoilt_table().assign(price=lambda t: "$" + t["price"].str.replace(",", ""))
+    frame.loc[3, "price"] = "unknown"
+    write(frame, "t.csv")
+    shell.run("fit", "t.csv", "-t", "kind", "-o", "m.hmx", "--na", "unknown", *QUICK)
+    assert "of 'price' would be a number without its sign: remove it" in shell.err

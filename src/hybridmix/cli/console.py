@@ -20,7 +20,7 @@ from hybridmix._text import json_safe, printable
 from hybridmix.cli.interrupts import stop_if_interrupted
 from hybridmix.cli.streams import results_to_stdout
 from hybridmix.cli.tables import Chunk
-from hybridmix.exceptions import UnsupportedError
+from hybridmix.exceptions import ColumnWarning, UnsupportedError
 from hybridmix.progress import Listener, Step, listening
 
 
@@ -151,6 +151,8 @@ def talking(quiet: bool = False, as_json: bool = False) -> Iterator[Console]:
         # Warnings of other kinds are for people who write programs.
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", UserWarning)
+        # Options have named such columns; all others are left out.
+        warnings.simplefilter("ignore", ColumnWarning)
         warnings.showwarning = show
         yield console
 

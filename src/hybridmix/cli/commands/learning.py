@@ -121,7 +121,7 @@ def _fit(
     values = _sum_up(console, path, training, model, seconds)
     if checks:
         values["quality"] = _check(console, estimator, training, seconds, chosen.seed)
-    _suggest(console, path, table, model)
+    _suggest(console, path, table, reading.text.encoding, model)
     if console.as_json:
         console.result(values)
     if path != output:
@@ -188,10 +188,14 @@ def _check(
     return found.values
 
 
-def _suggest(console: Console, output: Path, table: Path, model: Model) -> None:
+def _suggest(
+    console: Console, output: Path, table: Path, encoding: str | None, model: Model
+) -> None:
     """Say what to do next."""
     named = "TABLE" if str(table) == "-" else table
     step = f"report {output} {named} -o report.html"
+    if encoding is not None:
+        step += f" --encoding {encoding}"
     if not model.predicts:
         step = _next_step(model, output)
     console.note(f"Next: hybridmix {step}")
