@@ -10,6 +10,8 @@ from cli_tools import QUICK, kinds_of, make_table, pd, read, write
 from sequence_tools import make_gestures
 
 import hybridmix
+from hybridmix.cli.pace import Pace, in_words
+from hybridmix.progress import Step
 
 
 @pytest.fixture
@@ -294,3 +296,30 @@ def test_numbers_with_signs(shell):
     write(frame, "t.csv")
     shell.run("fit", "t.csv", "-t", "kind", "-o", "m.hmx", "--na", "unknown", *QUICK)
     assert "of 'price' would be a number without its sign: remove it" in shell.err
+
+
+# Time ---------------------------------------------------------------------------------
+
+
+def test_long_work_says_how_long_it_takes():
+    now, said = [0.0], []
+    pace = Pace(said.append, clock=lambda: now[0])
+    for done in range(11):
+        pace(Step("search", done, 10))
+        now[0] += 4.0
+    assert said == ["search 2/10, about 32 s left"]
+    pace(Step("members", 0, 3))
+    now[0] += 40 * 60.0
+    pace(Step("members", 1, 3))
+    assert said[1:] == ["members 1/3, about 80 minutes left"]
+    assert in_words(9 * 3600.0) == "9.0 hours"
+
+
+def test_large_tables_are_announced(shell, monkeypatch):
+    monkeypatch.setattr("hybridmix.cli.commands.learning._MANY_CELLS", 100)
+    write(make_table(), "t.csv")
+    command = ["fit", "t.csv", "-t", "kind", "-o", "m.hmx", "--no-check"]
+    shell.run(*command, "--covariance", "diag")
+    assert "60 rows of 3 columns: the search may take minutes. --seconds 60" in shell.err
+    shell.run(*command, "--effort", "fast")
+    assert "may take minutes" not in shell.err
