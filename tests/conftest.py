@@ -5,12 +5,25 @@ import signal
 import numpy as np
 import pytest
 
-from hybridmix import _kernels
+from hybridmix import _kernels, _scratch
 
 # Shells start jobs in the background with interrupts ignored, which commands respect, and
 # which the commands that the tests start would inherit.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def spoiled_memory(monkeypatch):
+    """Memory that has been given back holds NaN: whatever still reads it will show."""
+    give_back = _scratch._give_back
+
+    def spoil_and_give_back(first):
+        # These bytes are NaN in single and in double precision.
+        _scratch._thread.memory[first : _scratch._thread.n_used] = 0xFF
+        give_back(first)
+
+    monkeypatch.setattr(_scratch, "_give_back", spoil_and_give_back)
 
 
 @pytest.fixture(autouse=True)

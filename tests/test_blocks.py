@@ -11,12 +11,9 @@ import pytest
 
 from hybridmix import (
     HybridMixtureClassifier,
-    MEDClassifier,
     MixtureDensity,
     MixtureImputer,
-    MixtureNetworkClassifier,
     MixtureOutlierDetector,
-    MixtureRegressor,
     load,
     save,
     scan,
@@ -461,17 +458,3 @@ def test_errors_name_the_way_out(tmp_path):
         scan(tmp_path)
     with pytest.raises(ValueError, match="no rows"):
         fitted.fit(scanned(TABLE[:0]).select(FEATURES))
-
-
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        MEDClassifier(),
-        MixtureImputer(n_draws=2),
-        MixtureNetworkClassifier(),
-        MixtureRegressor(),
-    ],
-)
-def test_other_estimators_refuse_blocks(estimator):
-    with pytest.raises(TypeError, match="block by block"):
-        estimator.fit(scanned().select(FEATURES), W)

@@ -306,6 +306,7 @@ def test_long_work_says_how_long_it_takes():
     pace = Pace(said.append, clock=lambda: now[0])
     for done in range(11):
         pace(Step("search", done, 10))
+        pace(Step("EM", done, 3))
         now[0] += 4.0
     assert said == ["search 2/10, about 32 s left"]
     pace(Step("members", 0, 3))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import TypeVar
 
@@ -77,6 +78,13 @@ class ChunkedRows:
         """Number of threads that the chunks are worked on by."""
         return self._workers.n_threads
 
+    def memory(self) -> AbstractContextManager[None]:
+        """Return a context of the work on a chunk, whose arrays end with it.
+
+        Sequences are worked on in pieces, whose arrays should not last as long.
+        """
+        return reused() if self._source.lengths is None else nullcontext()
+
     def prepared(self, number: int, model: Model[P, S]) -> P:
         """Return the rows of a chunk as a model prepares them."""
         if self._kept is None:
@@ -132,7 +140,7 @@ class ChunkedRows:
         """Evaluate all rows, and join what is read along the last axis."""
 
         def of_chunk(number: int) -> np.ndarray:
-            with reused():
+            with self.memory():
                 return np.array(read(self.evaluate(number, model)))
 
         return np.concatenate(list(self.map(of_chunk)), axis=-1)

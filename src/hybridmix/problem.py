@@ -10,7 +10,6 @@ from typing import Generic
 import numpy as np
 
 from hybridmix._parallel import Workers
-from hybridmix._scratch import reused
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.blocks import BlockedDataset
 from hybridmix.data.rows import UNLABELLED, LabelledUnits, Rows
@@ -170,7 +169,7 @@ class Problem:
 
         def add_chunk(number: int, total: Assessment[S]) -> None:
             label = self._label_of[number]
-            with reused():
+            with self._rows.memory():
                 if not self._labels_are_apart:
                     self._add_chunk(number, views[label], total, classes)
                 elif classes is None or (label != UNLABELLED and classes[label]):

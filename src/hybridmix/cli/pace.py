@@ -9,6 +9,8 @@ from hybridmix.progress import Step
 
 # Seconds before the first line of a task, and between two lines.
 _FIRST, _PAUSE = 5.0, 30.0
+# Tasks that others are part of, such as the steps of a solver; these say nothing.
+_WHOLE = ("search", "members", "cross-validation", "report")
 
 
 class Pace:
@@ -27,20 +29,22 @@ class Pace:
     ) -> None:
         self._say = say
         self._clock = clock
-        self._task = ""
-        self._began = (0.0, 0)
+        # When each task began, how much of it was done then, and when to speak next.
+        self._began: dict[str, tuple[float, int]] = {}
         self._next = 0.0
 
     def __call__(self, step: Step) -> None:
         """Take note of a step; say something if enough time has passed."""
+        if step.task not in _WHOLE:
+            return
         now = self._clock()
-        if step.task != self._task:
-            self._task, self._began = step.task, (now, step.done)
+        began, first = self._began.setdefault(step.task, (now, step.done))
+        if step.done <= first:  # it begins, or begins again
+            self._began[step.task] = now, step.done
             self._next = max(self._next, now + _FIRST)
             return
-        seconds, n_done = now - self._began[0], step.done - self._began[1]
-        n_left = step.total - step.done
-        if now < self._next or n_done <= 0 or n_left <= 0:
+        seconds, n_done, n_left = now - began, step.done - first, step.total - step.done
+        if now < self._next or n_left <= 0:
             return
         self._next = now + _PAUSE
         left = in_words(seconds * n_left / n_done)

@@ -58,6 +58,11 @@ class LabelColumns:
     target: str | None
     weight: str | None
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns that there are."""
+        return tuple(name for name in (self.target, self.weight) if name is not None)
+
     def census(self, frame: Frame) -> Census:
         """Count the labels of a block; None stands for missing ones."""
         values, places = self._labels(frame)

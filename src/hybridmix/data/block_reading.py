@@ -13,8 +13,9 @@ import numpy as np
 
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data.block_labels import BlockLabels, LabelColumns
-from hybridmix.data.blocks import BlockedDataset, BlockSize, EncodedBlocks
+from hybridmix.data.blocks import BlockedDataset, BlockSize
 from hybridmix.data.columns import Columns, as_frame, read_columns
+from hybridmix.data.encoded_blocks import EncodedBlocks
 from hybridmix.data.fingerprint import Fingerprint
 from hybridmix.data.naming import column_roles
 from hybridmix.data.rows import Dataset
@@ -30,6 +31,7 @@ from hybridmix.data.summaries import TableSummary, relative_weights
 
 if TYPE_CHECKING:
     from hybridmix.data.frames import Frame
+    from hybridmix.data.table import Table
 
 T = TypeVar("T")
 
@@ -41,9 +43,12 @@ class BlockSource(ABC):
     ----------
     names : tuple of str
         Columns of the table.
+    has_names : bool
+        Whether these are names of the user's; otherwise, they are positions.
     """
 
     names: tuple[str, ...]
+    has_names: bool = True
     # Readers of tables in memory refuse it by this mark.
     is_block_source: ClassVar[bool] = True
 
@@ -82,20 +87,21 @@ class BlockSource(ABC):
 
     @abstractmethod
     def joined(
-        self, columns: Sequence[str], function: Callable[[object], np.ndarray]
+        self, columns: Sequence[str], function: Callable[[object, int], np.ndarray]
     ) -> object:
         """Put what a function returns for every block one after the other.
 
-        The function takes a block as a frame of the library that has read it, and returns
-        an array with one line for each row.
+        The function takes a block, as what a user would pass in its place (a frame of the
+        library that has read it, or an array), and its number. It returns an array with
+        one line for each row.
         """
 
     def column(self, name: str) -> object:
         """Return a column, such as one of labels, as an array."""
         return self.joined([name], partial(_array, name=name))
 
-    def added(self, argument: str, given: object) -> tuple[BlockSource, str]:
-        """Return the table with labels or weights, and the name of their column.
+    def added(self, argument: str, given: object) -> tuple[BlockSource, tuple[str, ...]]:
+        """Return the table with labels or weights, and the names of their columns.
 
         Parameters
         ----------
@@ -110,8 +116,8 @@ class BlockSource(ABC):
         )
 
     @abstractmethod
-    def completed(self, function: Callable[[object], object]) -> object:
-        """Return the table with what a function makes of its blocks."""
+    def completed(self, function: Callable[[object, int], object]) -> object:
+        """Return the table with what a function makes of its blocks and their numbers."""
 
     def check_columns(self, columns: Sequence[str]) -> None:
         """Refuse columns that the table does not have."""
@@ -123,9 +129,10 @@ class BlockSource(ABC):
                 )
 
 
-def _array(block: object, name: str) -> np.ndarray:
+def _array(block: object, _number: int, name: str) -> np.ndarray:
     frame = as_frame(block)
-    assert frame is not None, "blocks are data frames"
+    if frame is None:
+        return np.asarray(block)[:, 0]
     return np.asarray(frame[name].to_numpy())
 
 
@@ -145,6 +152,8 @@ class Wanted:
         As in `Schema.learn`.
     unlabelled, class_weight : object
         As in `HybridMixtureClassifier`.
+    has_names : bool
+        Whether the columns have names, or are those of an array.
     """
 
     features: tuple[str, ...]
@@ -154,12 +163,17 @@ class Wanted:
     scaling: str
     unlabelled: object = None
     class_weight: object = None
+    has_names: bool = True
 
     @property
     def columns(self) -> list[str]:
         """All columns that are read."""
-        others = (self.labels.target, self.labels.weight)
-        return [*self.features, *(name for name in others if name is not None)]
+        return [*self.features, *self.labels.names]
+
+    def read(self, frame: Frame) -> Columns:
+        """Read the features of a block, as those of a table in memory would be."""
+        part = frame.select(list(self.features))
+        return read_columns(part.to_native() if self.has_names else part.to_numpy())
 
 
 @dataclass(frozen=True)
@@ -187,8 +201,7 @@ class LearnedBlocks:
 def learned_blocks(source: BlockSource, wanted: Wanted) -> LearnedBlocks:
     """Learn a schema from all rows of a table, and encode them by it.
 
-    There are four passes over the table: over labels and weights, over rows that show the
-    shapes of columns, over all rows for categories and moments, and to encode them.
+    There are four passes over the table: three of `learned_schema`, and one to encode.
 
     Parameters
     ----------
@@ -197,18 +210,37 @@ def learned_blocks(source: BlockSource, wanted: Wanted) -> LearnedBlocks:
     wanted : Wanted
         What to make of its columns.
     """
+    schema, labels = learned_schema(source, wanted)
+    encoder = _Encoder(schema, wanted, labels)
+    dataset, fingerprint = encoded_blocks(source, wanted.columns, encoder)
+    return LearnedBlocks(schema, dataset, labels.classes, fingerprint)
+
+
+def learned_schema(source: BlockSource, wanted: Wanted) -> tuple[Schema, BlockLabels]:
+    """Learn a schema from all rows of a table, and which labels and weights they have.
+
+    There are three passes: over labels and weights, over rows that show the shapes of
+    columns, and over all rows for categories and moments. The parameters are those of
+    `learned_blocks`.
+    """
     source.check_columns(wanted.columns)
     if not wanted.features:
         raise ValueError("The table has no column besides those of y and weights.")
     reader = _Reader(source, wanted)
     labels = reader.labels()
     shapes = reader.shapes(labels)
-    schema = reader.schema(labels, shapes)
-    encoder = _Encoder(schema, wanted.features, labels)
-    blocks, notes = source.encoded(wanted.columns, encoder)
+    return reader.schema(labels, shapes), labels
+
+
+def encoded_blocks(
+    source: BlockSource,
+    columns: Sequence[str],
+    encoder: Callable[[Frame], tuple[Dataset, BlockNote]],
+) -> tuple[BlockedDataset, Fingerprint]:
+    """Encode all blocks of a table; return also the fingerprint of its rows."""
+    blocks, notes = source.encoded(columns, encoder)
     fingerprint = reduce(Fingerprint.merge, [own.fingerprint for own in notes])
-    dataset = BlockedDataset.of(blocks, [own.size for own in notes])
-    return LearnedBlocks(schema, dataset, labels.classes, fingerprint)
+    return BlockedDataset.of(blocks, [own.size for own in notes]), fingerprint
 
 
 class _Reader:
@@ -222,8 +254,7 @@ class _Reader:
     def labels(self) -> BlockLabels:
         """Count labels and weights."""
         columns = self._wanted.labels
-        names = [n for n in (columns.target, columns.weight) if n is not None]
-        names = names or [self._wanted.features[0]]
+        names = columns.names or self._wanted.features[:1]
         censuses = list(self._source.map(names, columns.census))
         if not any(tally.n_rows for own in censuses for tally in own.values()):
             raise ValueError(
@@ -247,7 +278,7 @@ class _Reader:
         spread = _Spread(labels, step)
         parts = list(self._source.map(self._wanted.columns, spread, firsts))
         sample = nw.concat([frame for frame, _, _ in parts])
-        columns = read_columns(sample.select(list(self._wanted.features)).to_native())
+        columns = self._wanted.read(sample)
         real, _ = column_roles(columns, self._wanted.categorical)
         groups = np.concatenate([own for _, own, _ in parts])
         weights = None
@@ -308,20 +339,26 @@ class _Summariser:
         relative = None
         if weights is not None and self.labels.scale is not None:
             relative = relative_weights(weights, self.labels.scale.largest)
-        columns = read_columns(frame.select(list(self.wanted.features)).to_native())
+        columns = self.wanted.read(frame)
         real, categorical = column_roles(columns, self.wanted.categorical)
         summary = TableSummary.of(columns, real, categorical, relative, self.shapes)
         # Rows that are picked are copied; a slice would keep the whole block in memory.
-        few = frame.select(list(self.wanted.features))[[0]]
-        return summary, read_columns(few.to_native())
+        return summary, self.wanted.read(frame[[0]])
 
 
 @dataclass(frozen=True)
-class _Note:
+class BlockNote:
     """What is known of an encoded block."""
 
     size: BlockSize
     fingerprint: Fingerprint
+
+    @classmethod
+    def of(
+        cls, block: Dataset, n_classes: int, table: Table, weights: FloatArray | None
+    ) -> BlockNote:
+        """Look at the rows of a block, arranged and as they came."""
+        return cls(BlockSize.of(block, n_classes), Fingerprint.of(table, weights))
 
 
 @dataclass(frozen=True)
@@ -329,13 +366,11 @@ class _Encoder:
     """Encodes a block, and arranges its rows for training."""
 
     schema: Schema
-    features: tuple[str, ...]
+    wanted: Wanted
     labels: BlockLabels
 
-    def __call__(self, frame: Frame) -> tuple[Dataset, _Note]:
+    def __call__(self, frame: Frame) -> tuple[Dataset, BlockNote]:
         labels, weights = self.labels.read(frame)
-        columns = read_columns(frame.select(list(self.features)).to_native())
-        table = self.schema.encode(columns)
+        table = self.schema.encode(self.wanted.read(frame))
         block = Dataset.arrange(table, labels, weights)
-        size = BlockSize.of(block, len(self.labels.classes))
-        return block, _Note(size, Fingerprint.of(table, weights))
+        return block, BlockNote.of(block, len(self.labels.classes), table, weights)

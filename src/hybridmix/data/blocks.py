@@ -4,52 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from functools import partial
+from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
 
 from hybridmix._typing import FloatArray, IntArray, Sum
+from hybridmix.data.encoded_blocks import DerivedBlocks, EncodedBlocks
 from hybridmix.data.rows import UNLABELLED, Dataset, joined
 
 T = TypeVar("T")
 # Rows that are held out of a table of blocks are kept in memory; more say little more.
 _MOST_HELD = 50_000
-
-
-class EncodedBlocks(Protocol):
-    """Where encoded blocks of rows are: in a file, or on the workers of a cluster."""
-
-    def map(
-        self,
-        numbers: Sequence[int],
-        function: Callable[..., T],
-        *arguments: Sequence[object],
-    ) -> Iterator[T]:
-        """Yield what a function returns for some blocks, in their order.
-
-        Parameters
-        ----------
-        numbers : sequence of int
-            Which blocks.
-        function : callable
-            Takes a block, a `Dataset`, and its own element of each of the arguments.
-        *arguments : sequences
-            With an element for each block of these numbers.
-        """
-        ...
-
-    def summed(
-        self,
-        numbers: Sequence[int],
-        function: Callable[..., Sum],
-        *arguments: Sequence[object],
-    ) -> Sum:
-        """Add up what a function returns for some blocks, always in the same order."""
-        ...
-
-    def close(self) -> None:
-        """Give back what the blocks take."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -316,13 +282,55 @@ class BlockedDataset:
         block, position = self._located(index)
         left_out = tuple(position[block == k] for k in range(len(self.sizes)))
         rest = replace(self, left_out=left_out)
-        numbers = self._filled()
-        sizes = list(self.sizes)
-        n_classes = [len(sizes[0].counts) - 1] * len(numbers)
-        measured = rest._map(numbers, BlockSize.of, n_classes)
-        for number, size in zip(numbers, measured, strict=True):
-            sizes[number] = size
+        n_classes = len(self.sizes[0].counts) - 1
+        measured = rest._measured(self._filled(), n_classes)
+        sizes = [measured.get(k, size) for k, size in enumerate(self.sizes)]
         return replace(rest, sizes=tuple(sizes))
+
+    def _measured(self, numbers: Sequence[int], n_classes: int) -> dict[int, BlockSize]:
+        """Count the rows of some blocks that count; return sizes by their numbers."""
+        sizes = self._map(numbers, BlockSize.of, [n_classes] * len(numbers))
+        return dict(zip(numbers, sizes, strict=True))
+
+    def mapped(
+        self,
+        function: Callable[..., Dataset],
+        n_classes: int,
+        *arguments: Sequence[object],
+    ) -> BlockedDataset:
+        """Return what a function makes of the rows of every block, in as many blocks.
+
+        Parameters
+        ----------
+        function : callable
+            Takes a block, a `Dataset`, and its own element of each of the arguments.
+        n_classes : int
+            How many classes the new rows have.
+        *arguments : sequences
+            With an element for each block.
+        """
+        viewed = _Viewed(self.view, function)
+        blocks = DerivedBlocks(self.blocks, viewed, (self.left_out, *arguments))
+        nothing = BlockSize(
+            np.zeros(n_classes + 1, np.intp), np.zeros(n_classes + 1), False
+        )
+        made = BlockedDataset.of(blocks, [nothing] * len(self.sizes))
+        measured = made._measured(self._filled(), n_classes)
+        sizes = [measured.get(k, nothing) for k in range(len(self.sizes))]
+        return replace(made, sizes=tuple(sizes))
+
+    def resampled(self, generator: np.random.Generator) -> BlockedDataset:
+        """Return a bootstrap sample of the rows; see `Dataset.resampled`.
+
+        How many of them come from each block is drawn first, then which ones.
+        """
+        weights = np.array([size.weights[self._places].sum() for size in self.sizes])
+        n_drawn = max(1, round(float(weights.sum())))
+        counts = generator.multinomial(n_drawn, weights / weights.sum())
+        seeds = generator.integers(2**31, size=len(counts))
+        made = partial(Dataset.drawn_anew, scale=float(weights.sum()) / n_drawn)
+        n_classes = len(self.sizes[0].counts) - 1
+        return self.mapped(made, n_classes, counts.tolist(), seeds.tolist())
 
     def n_distinct(self, enough: int) -> int:
         """Count distinct rows, up to a number that is enough."""

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from hybridmix._typing import Sum
 from hybridmix.data.block_reading import BlockSource
-from hybridmix.data.blocks import EncodedBlocks
+from hybridmix.data.dask_cluster import computed, persisted
+from hybridmix.data.encoded_blocks import EncodedBlocks
 from hybridmix.data.rows import Dataset
 
 if TYPE_CHECKING:
@@ -30,8 +31,17 @@ _GROUP = 8
 
 def is_dask_frame(X: object) -> bool:
     """Return whether a table is a Dask data frame, without importing Dask."""
+    return _is_of_dask(X, "DataFrame")
+
+
+def is_dask_array(X: object) -> bool:
+    """Return whether a table is a Dask array, without importing Dask."""
+    return _is_of_dask(X, "Array")
+
+
+def _is_of_dask(X: object, name: str) -> bool:
     kind = type(X)
-    return kind.__module__.startswith("dask.") and kind.__name__ == "DataFrame"
+    return kind.__module__.startswith("dask.") and kind.__name__ == name
 
 
 class DaskTable(BlockSource):
@@ -41,11 +51,40 @@ class DaskTable(BlockSource):
     ----------
     frame : dask.dataframe.DataFrame
         The table.
+    has_names : bool
+        Whether its columns have names, or are those of an array.
+    n_rows : tuple of int or None
+        Numbers of rows of all partitions, if they are known.
     """
 
-    def __init__(self, frame: dask.dataframe.DataFrame) -> None:
+    def __init__(
+        self,
+        frame: dask.dataframe.DataFrame,
+        has_names: bool = True,
+        n_rows: tuple[int, ...] | None = None,
+    ) -> None:
         self._frame = frame
-        self.names = tuple(map(str, frame.columns))
+        self._n_rows = n_rows
+        self.names = tuple(frame.columns)
+        self.has_names = has_names
+        for name in self.names:
+            if not isinstance(name, str):
+                raise TypeError(
+                    f"The name {name!r} of a column is not text. Rename the columns: "
+                    "frame.rename(columns=str)."
+                )
+
+    @classmethod
+    def of_array(cls, array: dask.array.Array) -> DaskTable:
+        """Return a table of the rows of an array of two dimensions."""
+        if array.ndim != 2 or np.isnan(array.shape[1]):
+            raise ValueError(
+                f"Expected a Dask array of rows and columns, got one of the shape "
+                f"{array.shape}. Reshape it: array.reshape(-1, 1) has one column."
+            )
+        return cls(
+            _frame_of(array, map(str, range(array.shape[1]))), False, _sizes(array)
+        )
 
     @cached_property
     def _partitions(self) -> list[Delayed]:
@@ -54,21 +93,50 @@ class DaskTable(BlockSource):
 
     @cached_property
     def _filled(self) -> list[Delayed]:
-        import dask
+        from dask.delayed import delayed
 
-        sizes = dask.compute(*(dask.delayed(len)(part) for part in self._partitions))
+        sizes = computed([delayed(len)(part) for part in self._partitions])
         return [part for part, n in zip(self._partitions, sizes, strict=True) if n]
 
-    def added(self, argument: str, given: object) -> tuple[BlockSource, str]:
-        """Return the table with a series of labels or weights as a further column."""
-        if not hasattr(given, "map_partitions"):
-            return super().added(argument, given)
-        name = f"__{argument}__"
-        meta = self._frame._meta.assign(**{name: given._meta})  # type: ignore[attr-defined]
-        frame = self._frame.map_partitions(
-            _with_column, given, name, align_dataframes=False, meta=meta
+    def added(self, argument: str, given: object) -> tuple[BlockSource, tuple[str, ...]]:
+        """Return the table with series or arrays as further columns."""
+        other = self._as_frame(argument, given)
+        if other.npartitions != self._frame.npartitions:
+            raise ValueError(
+                f"X has {self._frame.npartitions} partitions and {argument} has "
+                f"{other.npartitions}. Make both columns of one data frame, and pass "
+                "the name."
+            )
+        meta = self._frame._meta.assign(
+            **{name: other._meta[name] for name in other.columns}
         )
-        return DaskTable(frame), name
+        frame = self._frame.map_partitions(
+            _with_columns, other, argument, align_dataframes=False, meta=meta
+        )
+        table = DaskTable(frame, self.has_names, self._n_rows)
+        return table, tuple(other.columns)
+
+    def _as_frame(self, argument: str, given: Any) -> dask.dataframe.DataFrame:
+        """Return labels, targets or weights with names that no other column has."""
+        if is_dask_array(given):
+            if self._n_rows is not None and _sizes(given) is not None:
+                given = given.rechunk({0: self._n_rows})
+            given = given if given.ndim == 2 else given[:, None]
+            return _frame_of(given, self._new_names(argument, range(given.shape[1])))
+        if is_dask_frame(given):
+            renamed = self._new_names(argument, given.columns)
+            return given.rename(columns=dict(zip(given.columns, renamed, strict=True)))
+        if not hasattr(given, "to_frame") or not hasattr(given, "map_partitions"):
+            super().added(argument, given)
+        return given.to_frame(name=self._new_names(argument, [0])[0])
+
+    def _new_names(self, argument: str, columns: Sequence[object]) -> list[str]:
+        names = [argument]
+        if len(columns) > 1:
+            names = [f"{argument}[{column}]" for column in columns]
+        while not set(names).isdisjoint(self.names):
+            names = [f"_{name}" for name in names]
+        return names
 
     def _mapped(
         self,
@@ -76,7 +144,7 @@ class DaskTable(BlockSource):
         function: Callable[..., T],
         *arguments: Sequence[object],
     ) -> list[Delayed]:
-        from dask import delayed
+        from dask.delayed import delayed
 
         # Part of the graph, so that a block that is lost can be computed again.
         shared = delayed(partial(_on_frame, list(columns), function), traverse=False)
@@ -91,47 +159,53 @@ class DaskTable(BlockSource):
         *arguments: Sequence[object],
     ) -> Iterator[T]:
         """Yield what a function returns for every block; see `BlockSource`."""
-        import dask
-
-        yield from dask.compute(*self._mapped(columns, function, *arguments))
+        yield from computed(self._mapped(columns, function, *arguments))
 
     def encoded(
         self, columns: Sequence[str], function: Callable[[Frame], tuple[Dataset, T]]
     ) -> tuple[EncodedBlocks, list[T]]:
         """Keep the encoded rows of every block on the workers; see `BlockSource`."""
-        import dask
-
-        pairs = dask.persist(*self._mapped(columns, function))
-        notes = dask.compute(*(pair[1] for pair in pairs))
+        pairs = persisted(self._mapped(columns, function))
+        notes = computed([pair[1] for pair in pairs])
         # Taking the pairs apart would be a task of every block in every iteration.
-        blocks = dask.persist(*(pair[0] for pair in pairs))
+        blocks = persisted([pair[0] for pair in pairs])
         return DaskBlocks(list(blocks)), list(notes)
 
     def joined(
-        self, columns: Sequence[str], function: Callable[[object], np.ndarray]
+        self, columns: Sequence[str], function: Callable[[object, int], np.ndarray]
     ) -> dask.array.Array:
         """Return what a function returns for all rows, as a lazy array."""
         import dask.array
-        from dask import delayed
+        from dask.delayed import delayed
 
         self.check_columns(columns)
+        read = _as_given if self.has_names else _as_array
         with warnings.catch_warnings():
             # The rows of the example are made up.
             warnings.simplefilter("ignore")
-            example = function(self._frame._meta_nonempty[list(columns)])
-        shared = delayed(partial(_on_rows, list(columns), function, example[:0]))
-        shape = (np.nan, *example.shape[1:])
+            example = function(read(self._frame._meta_nonempty[list(columns)]), 0)
+        shared = delayed(partial(_on_rows, list(columns), read, function, example[:0]))
+        sizes = self._n_rows or (np.nan,) * len(self._partitions)
         parts = [
-            dask.array.from_delayed(shared(part), shape, example.dtype)
-            for part in self._partitions
+            dask.array.from_delayed(
+                shared(part, number), (sizes[number], *example.shape[1:]), example.dtype
+            )
+            for number, part in enumerate(self._partitions)
         ]
         return dask.array.concatenate(parts)
 
-    def completed(self, function: Callable[[object], object]) -> object:
-        """Return the table with what a function makes of it, as a lazy data frame."""
-        return self._frame.map_partitions(
-            partial(_on_filled, function), meta=self._frame._meta
-        )
+    def completed(self, function: Callable[[object, int], object]) -> object:
+        """Return the table with what a function makes of it, lazily, as it came."""
+        if not self.has_names:
+            return self.joined(self.names, function)  # type: ignore[arg-type]
+        # Filled whole numbers need not be whole, and partitions are to be of one type.
+        floats = {
+            name: "Float64"
+            for name, kind in self._frame.dtypes.items()
+            if str(kind).startswith(("Int", "UInt"))
+        }
+        filled = partial(_on_filled, function, floats)  # type: ignore[arg-type]
+        return self._frame.map_partitions(filled, meta=self._frame._meta.astype(floats))
 
 
 class DaskBlocks:
@@ -156,11 +230,12 @@ class DaskBlocks:
         function: Callable[..., T],
         *arguments: Sequence[object],
     ) -> list[Delayed]:
-        from dask import delayed
+        from dask.delayed import delayed
 
-        shared = delayed(function, traverse=False)
+        # The names of tasks would be made of the function, which prints a whole model.
+        shared, call = delayed(function, traverse=False), delayed(_called)
         own = zip(numbers, *arguments, strict=True)
-        return [shared(self._blocks[number], *rest) for number, *rest in own]
+        return [call(shared, self._blocks[number], *rest) for number, *rest in own]
 
     def map(
         self,
@@ -169,9 +244,7 @@ class DaskBlocks:
         *arguments: Sequence[object],
     ) -> Iterator[T]:
         """Yield what a function returns for some blocks; see `EncodedBlocks`."""
-        import dask
-
-        yield from dask.compute(*self._mapped(numbers, function, *arguments))
+        yield from computed(self._mapped(numbers, function, *arguments))
 
     def summed(
         self,
@@ -180,13 +253,13 @@ class DaskBlocks:
         *arguments: Sequence[object],
     ) -> Sum:
         """Add up what a function returns for some blocks, by a fixed tree."""
-        from dask import delayed
+        from dask.delayed import delayed
 
         parts = self._mapped(numbers, function, *arguments)
         while len(parts) > 1:
             groups = [parts[k : k + _GROUP] for k in range(0, len(parts), _GROUP)]
             parts = [delayed(_total)(group) for group in groups]
-        total: Sum = parts[0].compute()
+        [total] = computed(parts)
         return total
 
 
@@ -204,28 +277,48 @@ def _on_frame(
     return function(nw.from_native(part[columns], eager_only=True), *arguments)
 
 
+def _called(function: Callable[..., T], *arguments: object) -> T:
+    return function(*arguments)
+
+
+def _as_given(part: pandas.DataFrame) -> pandas.DataFrame:
+    return part
+
+
+def _as_array(part: pandas.DataFrame) -> np.ndarray:
+    return part.to_numpy()
+
+
 def _on_rows(
     columns: list[str],
-    function: Callable[[object], np.ndarray],
+    read: Callable[[pandas.DataFrame], object],
+    function: Callable[[object, int], np.ndarray],
     nothing: np.ndarray,
     part: pandas.DataFrame,
+    number: int,
 ) -> np.ndarray:
-    return function(part[columns]) if len(part) else nothing
+    return function(read(part[columns]), number) if len(part) else nothing
 
 
-def _on_filled(function: Callable[[object], object], part: pandas.DataFrame) -> object:
-    return function(part) if len(part) else part
-
-
-def _with_column(
-    part: pandas.DataFrame, column: pandas.Series, name: str
+def _on_filled(
+    function: Callable[[object, int], pandas.DataFrame],
+    dtypes: dict[str, str],
+    part: pandas.DataFrame,
+    partition_info: dict[str, int] | None = None,
 ) -> pandas.DataFrame:
-    if len(part) != len(column):
+    number = partition_info["number"] if partition_info else 0
+    return (function(part, number) if len(part) else part).astype(dtypes)
+
+
+def _with_columns(
+    part: pandas.DataFrame, others: pandas.DataFrame, argument: str
+) -> pandas.DataFrame:
+    if len(part) != len(others):
         raise ValueError(
-            f"X has {len(part)} rows in a partition in which {name.strip('_')} has "
-            f"{len(column)}. Make both columns of one data frame, and pass the name."
+            f"X has {len(part)} rows in a partition in which {argument} has "
+            f"{len(others)}. Make both columns of one data frame, and pass the name."
         )
-    return part.assign(**{name: column.to_numpy()})
+    return part.assign(**{name: others[name].to_numpy() for name in others.columns})
 
 
 def _total(parts: list[Sum]) -> Sum:
@@ -234,3 +327,18 @@ def _total(parts: list[Sum]) -> Sum:
     for part in parts[1:]:
         total.add(part)
     return total
+
+
+# Arrays ---------------------------------------------------------------------------------
+
+
+def _frame_of(array: dask.array.Array, names: Iterable[str]) -> dask.dataframe.DataFrame:
+    import dask.dataframe
+
+    return dask.dataframe.from_dask_array(array, columns=list(names))
+
+
+def _sizes(array: dask.array.Array) -> tuple[int, ...] | None:
+    """Return the numbers of rows of the chunks; None if they are unknown."""
+    sizes = array.chunks[0]
+    return None if np.isnan(sizes).any() else sizes

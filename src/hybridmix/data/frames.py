@@ -53,8 +53,8 @@ def as_frame(X: object, name: str = "X") -> Frame | None:
     if getattr(X, "is_block_source", False):
         raise TypeError(
             f"{name} is a table that is read block by block, and this needs one in "
-            "memory. MixtureDensity, HybridMixtureClassifier, MixtureOutlierDetector and "
-            "MixtureImputer can read it."
+            "memory: a part of its rows, such as next(iter(table)). The estimators of "
+            "mixtures can read it whole."
         )
     # Arrays are the common case and need no narwhals; importing it takes 50 ms.
     import narwhals.stable.v2 as nw

@@ -13,6 +13,10 @@ from hybridmix._typing import BoolArray, FloatArray, IntArray, Sum
 
 UNLABELLED = -1
 MISSING_CODE = -1
+# Types of the real values, by name.
+DTYPES: dict[str, type[np.floating]] = {"float64": np.float64, "float32": np.float32}
+# Beyond it, squares would leave the range of single precision.
+_FARTHEST_SINGLE = 1e15
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,15 @@ class Rows:
         if observed is not None and observed.all():
             observed = None
         return Rows(self.real[:, index], observed, self.codes[:, index])
+
+    def astype(self, dtype: type[np.floating]) -> Rows:
+        """Return the rows with real values of a type."""
+        if self.real.dtype == dtype:
+            return self
+        real = self.real
+        if dtype is np.float32:
+            real = np.clip(real, -_FARTHEST_SINGLE, _FARTHEST_SINGLE)
+        return replace(self, real=real.astype(dtype))
 
     @property
     def mask(self) -> BoolArray:
@@ -282,6 +295,30 @@ class Dataset(LabelledUnits[Rows]):
     def summed(self, function: Callable[[Dataset], Sum]) -> Sum:
         """Return the sum of a function over blocks of rows; here, all are one block."""
         return function(self)
+
+    def mapped(self, function: Callable[[Dataset], Dataset], n_classes: int) -> Dataset:
+        """Return what a function makes of the rows of every block; here, of all."""
+        return function(self)
+
+    def resampled(self, generator: np.random.Generator) -> Dataset:
+        """Return a bootstrap sample of the rows: their weights say how often each is in.
+
+        The weights of the sample add up to those of the rows.
+        """
+        total = float(self.filled_weights.sum())
+        n_drawn = max(1, round(total))
+        return self._weighted_anew(n_drawn, total / n_drawn, generator)
+
+    def drawn_anew(self, n_drawn: int, seed: int, scale: float) -> Dataset:
+        """Return these rows with the weights of a sample of this many, times a number."""
+        return self._weighted_anew(n_drawn, scale, np.random.default_rng(seed))
+
+    def _weighted_anew(
+        self, n_drawn: int, scale: float, generator: np.random.Generator
+    ) -> Dataset:
+        weights = self.filled_weights
+        counts = generator.multinomial(n_drawn, weights / weights.sum())
+        return replace(self, weights=scale * counts.astype(np.float64))
 
     def in_memory(self, n_rows: int) -> Dataset:
         """Return all rows, which are in memory however many there are."""

@@ -16,9 +16,9 @@ from hybridmix._checks import check_word
 from hybridmix.data.block_file import BlockFile
 from hybridmix.data.block_readers import Reader, imported, reader_of
 from hybridmix.data.block_reading import BlockSource
-from hybridmix.data.blocks import EncodedBlocks
+from hybridmix.data.encoded_blocks import EncodedBlocks
 from hybridmix.data.frames import as_frame
-from hybridmix.data.rows import Dataset
+from hybridmix.data.rows import DTYPES, Dataset
 
 if TYPE_CHECKING:
     import pyarrow.dataset
@@ -32,7 +32,6 @@ T = TypeVar("T")
 _COPIES = 12
 _FEWEST_ROWS, _MOST_ROWS = 256, 1 << 20
 _UNITS = {"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "KI": 2**10, "MI": 2**20, "GI": 2**30}
-DTYPES = {"float64": np.float64, "float32": np.float32}
 
 
 def scan(
@@ -66,8 +65,9 @@ def scan(
         None for the system's folder of temporary files; name another one if that is in
         memory.
     dtype : {"float64", "float32"}, default="float64"
-        Type of the encoded numbers in that file. "float32" takes half the room and
-        rounds to seven digits.
+        Type of the encoded numbers in that file, which training multiplies as they are;
+        sums over rows are float64. "float32" takes half the room, and log densities are
+        rounded to about four decimals.
 
     Returns
     -------
@@ -204,20 +204,21 @@ class ScannedTable(BlockSource):
         return file, notes
 
     def joined(
-        self, columns: Sequence[str], function: Callable[[object], np.ndarray]
+        self, columns: Sequence[str], function: Callable[[object, int], np.ndarray]
     ) -> object:
         """Put what a function returns for every block one after the other."""
         self.check_columns(columns)
-        parts = [function(block.to_native()) for block in self._blocks(columns)]
+        blocks = enumerate(self._blocks(columns))
+        parts = [function(block.to_native(), number) for number, block in blocks]
         if not parts:
             raise ValueError("The table has no rows.")
         return np.concatenate(parts)
 
-    def completed(self, function: Callable[[object], object]) -> object:
+    def completed(self, function: Callable[[object, int], object]) -> object:
         """Refuse to make a copy of the table in memory."""
         raise TypeError(
             "A completed copy of this table may not fit into memory. Write it block by "
-            "block: scan(...).write(folder, model.impute)."
+            "block: table.write(folder, model.impute)."
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -86,14 +86,6 @@ class DensityEstimator(MixtureEstimator):
 
     # Training -------------------------------------------------------------------------
 
-    def _fit_density(
-        self, X: Any, sample_weight: Any
-    ) -> tuple[Fitted, Dataset, dict[str, Any]]:
-        """Fit a mixture to all rows; return also the rows and what to publish."""
-        self._check_options()
-        options = self._density_options()
-        return self._fit_table(self._learn_table(X, sample_weight), options)
-
     def _fit_table(
         self, read: TrainingTable, options: DensityOptions
     ) -> tuple[Fitted, Dataset, dict[str, Any]]:
@@ -106,16 +98,24 @@ class DensityEstimator(MixtureEstimator):
 
     def _fit_any(self, X: Any, sample_weight: Any) -> tuple[Fitted, dict[str, Any]]:
         """Fit a mixture to all rows, in memory or in blocks; return what to publish."""
-        source = source_of(X)
-        if source is None:
-            fitted, _, attributes = self._fit_density(X, sample_weight)
+        with self._fitting(X, sample_weight) as (fitted, _, attributes):
             return fitted, attributes
+
+    @contextmanager
+    def _fitting(
+        self, X: Any, sample_weight: Any
+    ) -> Iterator[tuple[Fitted, TrainingRows, dict[str, Any]]]:
+        """Fit a mixture to all rows, which can be read until the end of the context."""
         self._check_options()
         options = self._density_options()
+        source = source_of(X)
+        if source is None:
+            yield self._fit_table(self._learn_table(X, sample_weight), options)
+            return
         learned, read = learn_blocks(self, source, None, sample_weight)
         with closing(learned.dataset) as dataset:
             fitted, attributes = self._fit_rows(learned.schema, dataset, options)
-        return fitted, {**read, **attributes}
+            yield fitted, dataset, {**read, **attributes}
 
     def _fit_rows(
         self, schema: Schema, dataset: TrainingRows, options: DensityOptions

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +15,7 @@ from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import Table, read_table
 from hybridmix.data.columns import Columns
 from hybridmix.data.rows import RowSource
-from hybridmix.estimators.blocks import over_blocks, source_of
+from hybridmix.estimators.blocks import over_blocks, seed_of_block, source_of
 from hybridmix.estimators.fitted import FittedModel
 from hybridmix.estimators.imputation import impute_table
 from hybridmix.evaluation import ChunkedRows, log_joint
@@ -141,15 +140,23 @@ class FittedMixture(FittedModel):
         X : ndarray or data frame of shape (n, d)
             A completed copy.
         """
+        seed = self._seed(random_state) if draw else None
+        return self._completed(X, self.model_, seed)
+
+    def _completed(self, X: Any, model: Mixture, seed: int | None) -> Any:
+        """Fill the holes of a table by a mixture; None for means, or a seed of draws."""
+        check_is_fitted(self, "model_")
         source = source_of(X)
         if source is not None:
-            return source.completed(
-                partial(self.impute, draw=draw, random_state=random_state)
-            )
-        seed = self._seed(random_state) if draw else None
+
+            def completed(block: object, number: int) -> Any:
+                own = None if seed is None else seed_of_block(seed, number)
+                return self._completed(block, model, own)
+
+            return source.completed(completed)
         columns = self._read(X)
         with workers(self._n_threads) as pool:
-            return impute_table(self.model_, self.schema_, columns, seed, pool)
+            return impute_table(model, self.schema_, columns, seed, pool)
 
     def _sample_rows(self, n_samples: int, random_state: Any) -> tuple[Any, IntArray]:
         check_is_fitted(self)

@@ -153,7 +153,7 @@ class HybridMixtureClassifier(MixtureClassifier, StreamEstimator):
         from a fitted model without EM or search. Its numbers of components and its
         subspace are kept.
     n_init, max_iter, tol, n_factors, noise, variance_floor, smoothing, \
-    categorical_features, column_shapes, forgetting, n_jobs, random_state, verbose
+    categorical_features, column_shapes, forgetting, dtype, n_jobs, random_state, verbose
         As in `MixtureDensity`; starts are those of each class. L-BFGS holds to the
         floor for each column given those before it.
 
@@ -269,10 +269,11 @@ class HybridMixtureClassifier(MixtureClassifier, StreamEstimator):
             column.
         groups : array-like of shape (n,), default=None
             Groups of rows that folds keep together, those of ``cv`` if it is a splitter.
-        X_val, y_val, sample_weight_val : array-like, default=None
-            Validation rows, their labels and weights. In a search, they decide the
-            choice, instead of folds, and all training rows are trained on. With fixed
-            options, the iterate with the fewest errors on them is kept.
+        X_val, y_val, sample_weight_val : like X, y and sample_weight, default=None
+            Validation rows, their labels and weights; of a scanned table, up to 50,000
+            rows. In a search, they decide the choice, instead of folds, and all training
+            rows are trained on. With fixed options, the iterate with the fewest errors
+            on them is kept.
 
         Returns
         -------

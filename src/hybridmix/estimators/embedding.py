@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -15,9 +16,10 @@ from hybridmix._parallel import workers
 from hybridmix._registered import registered
 from hybridmix._require import require, require_instance
 from hybridmix._typing import FloatArray
-from hybridmix.data import Dataset, Schema, Table
+from hybridmix.data import Schema, Table, TrainingRows
 from hybridmix.estimators.automatic import DensityEstimator
-from hybridmix.estimators.labelled import LabelledRows, read_labelled
+from hybridmix.estimators.blocks import over_blocks
+from hybridmix.estimators.labelled import LabelledRows, reading_labelled
 from hybridmix.estimators.options import model_attributes, warn_of
 from hybridmix.evaluation import ChunkedRows
 from hybridmix.models.embedding import EXPERTS, LINEAR, Embedding
@@ -77,7 +79,7 @@ class MixtureEmbedding(TransformerMixin, DensityEstimator):
     categorical_features, column_shapes
         As in `MixtureDensity`; "auto" covariances of classes are "full", or "subspace"
         for more than 60 real columns.
-    init, n_init, max_iter, tol, effort, n_jobs, random_state, verbose
+    init, n_init, max_iter, tol, effort, dtype, n_jobs, random_state, verbose
         As in `MixtureDensity`.
 
     Attributes
@@ -133,12 +135,15 @@ class MixtureEmbedding(TransformerMixin, DensityEstimator):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n, d)
-            Training table; NaN, None and pandas.NA are missing values.
-        y : array-like of shape (n,), default=None
-            Labels, for ``mixtures="classes"``; otherwise ignored.
-        sample_weight : array-like of shape (n,), default=None
-            A row of weight two counts like two rows.
+        X : array-like, data frame or scanned table of shape (n, d)
+            Training table; NaN, None and pandas.NA are missing values. A table that does
+            not fit into memory is read by `scan`.
+        y : array-like of shape (n,), or str, default=None
+            Labels, for ``mixtures="classes"``; otherwise ignored. Of a scanned table, the
+            name of their column.
+        sample_weight : array-like of shape (n,), or str, default=None
+            A row of weight two counts like two rows. Of a scanned table, the name of the
+            column.
 
         Returns
         -------
@@ -146,13 +151,14 @@ class MixtureEmbedding(TransformerMixin, DensityEstimator):
         """
         self._check_options()
         if self.mixtures == "pool":
-            fitted, dataset, attributes = self._fit_density(X, sample_weight)
+            fitting = self._fitting(X, sample_weight)
         else:
-            fitted, dataset, attributes = self._fit_classes(X, y, sample_weight)
-        model, schema = attributes["model_"], attributes["schema_"]
-        embedding = embedding_of(
-            self.features, self.temperature, model, schema, dataset, self.n_jobs
-        )
+            fitting = self._fitting_classes(X, y, sample_weight)
+        with fitting as (fitted, dataset, attributes):
+            model, schema = attributes["model_"], attributes["schema_"]
+            embedding = embedding_of(
+                self.features, self.temperature, model, schema, dataset, self.n_jobs
+            )
         self._publish(
             {
                 **attributes,
@@ -164,6 +170,7 @@ class MixtureEmbedding(TransformerMixin, DensityEstimator):
         warn_of(fitted.messages)
         return self
 
+    @over_blocks
     def transform(self, X: Any) -> FloatArray:
         """Return the features of each row, (n, F)."""
         check_is_fitted(self)
@@ -200,47 +207,46 @@ class MixtureEmbedding(TransformerMixin, DensityEstimator):
         if self.mixtures == "classes" and not isinstance(self.init, str):
             raise ValueError("mixtures='classes' needs init='kmeans' or 'k-means++'.")
 
-    def _fit_classes(
+    @contextmanager
+    def _fitting_classes(
         self, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[Fitted, Dataset, dict[str, Any]]:
-        """Fit a mixture to each class; return also the rows and what to publish."""
+    ) -> Iterator[tuple[Fitted, TrainingRows, dict[str, Any]]]:
+        """Fit a mixture to each class; rows can be read until the end of the context."""
         if y is None:
             raise ValueError(
                 "mixtures='classes' fits a mixture to each class: it requires y to be "
                 "passed, but the target y is None."
             )
-        rows = read_labelled(self, X, y, sample_weight)
-        schema, dataset = rows.schema, rows.dataset
-        assert isinstance(dataset, Dataset), "tables in blocks are refused"
-        options = ClassifierOptions(
-            self._class_structure(schema),
-            self._estimation(),
-            likelihood_only(),
-            self._components_of(rows),
-            "empirical",
-            "auto",
-            calibrate=False,
-        )
-        generator = np.random.default_rng(self._seed())
-        with workers(self.n_jobs) as pool, printing(self.verbose):
-            fitted = fit_classifier(
-                options,
-                dataset,
-                None,
-                schema,
-                self.init,
-                generator,
-                pool,
-                rows.names,
+        with reading_labelled(self, X, y, sample_weight) as rows:
+            options = ClassifierOptions(
+                self._class_structure(rows.schema),
+                self._estimation(),
+                likelihood_only(),
+                self._components_of(rows),
+                "empirical",
+                "auto",
+                calibrate=False,
             )
-        attributes = {
-            **rows.attributes,
-            **model_attributes(fitted),
-            **self._derived_attributes(fitted.model, schema),
-            "trace_": fitted.history.get("value", np.empty(0)),
-            "leaderboard_": [],
-        }
-        return fitted, dataset, attributes
+            generator = np.random.default_rng(self._seed())
+            with workers(self.n_jobs) as pool, printing(self.verbose):
+                fitted = fit_classifier(
+                    options,
+                    rows.dataset,
+                    None,
+                    rows.schema,
+                    self.init,
+                    generator,
+                    pool,
+                    rows.names,
+                )
+            attributes = {
+                **rows.attributes,
+                **model_attributes(fitted),
+                **self._derived_attributes(fitted.model, rows.schema),
+                "trace_": fitted.history.get("value", np.empty(0)),
+                "leaderboard_": [],
+            }
+            yield fitted, rows.dataset, attributes
 
     def _class_structure(self, schema: Schema) -> Structure:
         if self._is_auto("covariance_type"):
@@ -273,7 +279,7 @@ def embedding_of(
     temperature: Any,
     model: Mixture,
     schema: Schema,
-    dataset: Dataset,
+    dataset: TrainingRows,
     n_jobs: int | None,
 ) -> Embedding:
     """Return the features of a mixture that was fitted to some rows, as options have it.

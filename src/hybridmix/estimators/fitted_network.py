@@ -9,6 +9,7 @@ import numpy as np
 from hybridmix._parallel import workers
 from hybridmix._require import require, require_instance
 from hybridmix._typing import FloatArray
+from hybridmix.estimators.blocks import over_blocks
 from hybridmix.estimators.components import committee_of
 from hybridmix.estimators.joint import MixtureClassifier
 from hybridmix.estimators.published import agree
@@ -23,6 +24,7 @@ class FittedNetwork(MixtureClassifier):
     network_: Network
     purpose = "reads classes off the components of a mixture by a log-linear layer"
 
+    @over_blocks
     def embed(self, X: Any) -> FloatArray:
         """Return the features of the output layer for each row, (n, F)."""
         table = self._encode(X)

@@ -14,12 +14,8 @@ from hybridmix._parallel import workers
 from hybridmix._registered import registered
 from hybridmix._require import require_instance
 from hybridmix.estimators.automatic import DensityEstimator
-from hybridmix.estimators.blocks import source_of
-from hybridmix.estimators.imputation import impute_table
 from hybridmix.estimators.options import warn_of
-from hybridmix.models.mixture import Mixture
 from hybridmix.training.density import bootstrapped
-from hybridmix.training.record import Fitted
 
 
 @registered
@@ -46,7 +42,7 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, DensityEstimator):
     covariance_type, n_factors, noise, covariance_prior, variance_floor, smoothing, \
     categorical_features
         As in `MixtureDensity`.
-    init, n_init, max_iter, tol, effort, n_jobs, random_state, verbose
+    init, n_init, max_iter, tol, effort, dtype, n_jobs, random_state, verbose
         As in `MixtureDensity`.
 
     Attributes
@@ -95,7 +91,7 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, DensityEstimator):
         ----------
         X : array-like, data frame, scanned table or path, of shape (n, d)
             Training table, with holes. One that does not fit into memory is read by
-            `scan`, or by its path, if ``n_draws`` is not set.
+            `scan`, or by its path.
         y : ignored
             For pipelines.
         sample_weight : array-like of shape (n,), or str, default=None
@@ -106,11 +102,19 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, DensityEstimator):
         -------
         self : MixtureImputer
         """
-        if self.n_draws is None:
-            fitted, attributes = self._fit_any(X, sample_weight)
-            attributes["draw_models_"] = []
-        else:
-            fitted, attributes = self._fit_with_draws(X, sample_weight, self.n_draws)
+        with (
+            self._fitting(X, sample_weight) as (fitted, dataset, attributes),
+            workers(self.n_jobs) as pool,
+        ):
+            generator = np.random.default_rng([self._seed(), 1])
+            attributes["draw_models_"] = bootstrapped(
+                fitted.model,
+                dataset,
+                self.n_draws or 0,
+                self._estimation(),
+                generator,
+                pool,
+            )
         n_drawn, n_asked = len(attributes["draw_models_"]), self.n_draws or 0
         messages = list(fitted.messages)
         if n_drawn < n_asked:
@@ -118,18 +122,6 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, DensityEstimator):
         self._publish(attributes)
         warn_of(messages)
         return self
-
-    def _fit_with_draws(
-        self, X: Any, sample_weight: Any, n_draws: int
-    ) -> tuple[Fitted, dict[str, Any]]:
-        """Fit the mixture, and refit it to bootstrap samples of the rows."""
-        fitted, dataset, attributes = self._fit_density(X, sample_weight)
-        generator = np.random.default_rng([self._seed(), 1])
-        with workers(self.n_jobs) as pool:
-            attributes["draw_models_"] = bootstrapped(
-                fitted.model, dataset, n_draws, self._estimation(), generator, pool
-            )
-        return fitted, attributes
 
     def _check_options(self) -> None:
         super()._check_options()
@@ -156,10 +148,7 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, DensityEstimator):
         X : ndarray or data frame of shape (n, d)
         """
         check_is_fitted(self)
-        source = source_of(X)
-        if source is not None:
-            return source.completed(self.transform)
-        return self._completed(X, [(self.model_, None)])[0]
+        return self._completed(X, self.model_, None)
 
     def draw(self, X: Any, random_state: Any = None) -> list[Any]:
         """Return ``n_draws`` completed copies of a table.
@@ -185,14 +174,4 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, DensityEstimator):
             2**31, size=len(self.draw_models_)
         )
         pairs = zip(self.draw_models_, seeds.tolist(), strict=True)
-        return self._completed(X, list(pairs))
-
-    def _completed(
-        self, X: Any, models_and_seeds: list[tuple[Mixture, int | None]]
-    ) -> list[Any]:
-        columns = self._read(X)
-        with workers(self.n_jobs) as pool:
-            return [
-                impute_table(model, self.schema_, columns, seed, pool)
-                for model, seed in models_and_seeds
-            ]
+        return [self._completed(X, model, seed) for model, seed in pairs]

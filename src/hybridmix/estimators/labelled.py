@@ -24,7 +24,7 @@ from hybridmix.data import (
     read_table,
 )
 from hybridmix.data.weights import read_weights
-from hybridmix.estimators.blocks import learn_blocks, source_of
+from hybridmix.estimators.blocks import learn_blocks, rows_in_memory, source_of
 from hybridmix.estimators.chosen import is_auto
 from hybridmix.estimators.options import model_attributes
 from hybridmix.models.mixture import Mixture
@@ -35,6 +35,8 @@ from hybridmix.training.trials import Part
 if TYPE_CHECKING:
     from hybridmix.estimators.classifier import HybridMixtureClassifier
 
+# Of validation rows in blocks, this many are taken into memory.
+_MOST_VALIDATION = 50_000
 # Folds that keep groups together, if the user does not say how many.
 _GROUP_FOLDS = 3
 
@@ -209,6 +211,8 @@ def read_validation(
         raise ValueError("X_val and y_val must be passed together.")
     if X is None:
         return None
+    names = rows.attributes.get("feature_names_in_")
+    X, y, sample_weight = rows_in_memory(X, y, sample_weight, names, _MOST_VALIDATION)
     # The names of the columns are checked as in prediction, which knows them.
     scratch = copy(estimator)
     scratch._publish(rows.attributes)

@@ -19,7 +19,7 @@ from hybridmix.estimators.labelled import (
     check_labels_given,
     class_attributes,
     components_by_class,
-    read_labelled,
+    reading_labelled,
 )
 from hybridmix.estimators.options import MixtureEstimator, warn_of
 from hybridmix.estimators.trained import trained
@@ -122,7 +122,7 @@ class MixtureNetworkClassifier(FittedNetwork, MixtureEstimator):
         As in `HybridMixtureClassifier`.
     init : {"kmeans", "k-means++"}, default="kmeans"
         Where EM begins.
-    n_init, max_iter, tol, effort, n_jobs, random_state, verbose
+    n_init, max_iter, tol, effort, dtype, n_jobs, random_state, verbose
         As in `HybridMixtureClassifier`.
 
     Attributes
@@ -204,12 +204,15 @@ class MixtureNetworkClassifier(FittedNetwork, MixtureEstimator):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n, d)
-            Training table; NaN, None and pandas.NA are missing values.
-        y : array-like of shape (n,)
-            Labels of any kind; see ``unlabelled`` for rows without one.
-        sample_weight : array-like of shape (n,), default=None
-            A row of weight two counts like two rows.
+        X : array-like, data frame or scanned table of shape (n, d)
+            Training table; NaN, None and pandas.NA are missing values. A table that does
+            not fit into memory is read by `scan`.
+        y : array-like of shape (n,), or str
+            Labels of any kind; see ``unlabelled`` for rows without one. Of a scanned
+            table, the name of their column.
+        sample_weight : array-like of shape (n,), or str, default=None
+            A row of weight two counts like two rows. Of a scanned table, the name of the
+            column.
         groups : array-like of shape (n,), default=None
             Groups of rows that folds keep together, those of ``cv`` if it is a splitter.
 
@@ -219,10 +222,10 @@ class MixtureNetworkClassifier(FittedNetwork, MixtureEstimator):
         """
         self._check_options()
         check_labels_given(self, y)
-        rows = read_labelled(self, X, y, sample_weight)
-        fitted = trained(
-            self, rows, self._options_for(rows), self._automatic(), groups, self.init
-        )
+        with reading_labelled(self, X, y, sample_weight) as rows:
+            fitted = trained(
+                self, rows, self._options_for(rows), self._automatic(), groups, self.init
+            )
         learned = self._learned_attributes(fitted, rows.classes)
         found = search_attributes(self, fitted, rows)
         weights = rows.dataset.class_weights(len(rows.classes))

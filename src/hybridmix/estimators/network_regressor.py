@@ -7,30 +7,29 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.special import ndtri
-from sklearn.utils.validation import check_consistent_length
 
 from hybridmix._checks import check_number, check_word
 from hybridmix._parallel import workers
 from hybridmix._registered import registered
 from hybridmix._require import require, require_array, require_number
 from hybridmix._typing import FloatArray
-from hybridmix.data import Schema, Table
-from hybridmix.data.shape_options import PLAIN
-from hybridmix.data.targets import check_observed, read_targets
+from hybridmix.data import Table
 from hybridmix.estimators.automatic import DensityEstimator
+from hybridmix.estimators.blocks import over_blocks
 from hybridmix.estimators.embedding import (
     embedded_table,
     embedding_of,
     require_embedding,
 )
-from hybridmix.estimators.options import TrainingTable, warn_of
+from hybridmix.estimators.options import warn_of
+from hybridmix.estimators.output_rows import OutputRows, reading_outputs
+from hybridmix.estimators.paired import check_targets_given
 from hybridmix.estimators.targets import FittedRegressor
-from hybridmix.evaluation import ChunkedRows
 from hybridmix.models.embedding import EXPERTS, LINEAR, Embedding
 from hybridmix.models.mixture import Mixture
 from hybridmix.models.output import OutputLayer
 from hybridmix.models.readout import Readout
-from hybridmix.training.linear_output import LinearOutput, TargetRows, fitted_output
+from hybridmix.training.linear_output import LinearOutput, fitted_output
 from hybridmix.training.network_options import checked_features
 from hybridmix.training.record import INTERRUPTED
 
@@ -88,8 +87,8 @@ class MixtureNetworkRegressor(FittedRegressor, DensityEstimator):
     embedding_temperature : float or "auto", default="auto"
         Temperature of the posteriors, as in `MixtureEmbedding`.
     covariance_type, n_factors, noise, covariance_prior, variance_floor, smoothing, \
-    categorical_features, column_shapes, init, n_init, max_iter, tol, effort, n_jobs, \
-    random_state, verbose
+    categorical_features, column_shapes, init, n_init, max_iter, tol, effort, dtype, \
+    n_jobs, random_state, verbose
         As in `MixtureDensity`.
 
     Attributes
@@ -157,52 +156,46 @@ class MixtureNetworkRegressor(FittedRegressor, DensityEstimator):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n, d)
-            Training table; NaN, None and pandas.NA are missing values.
-        y : array-like or data frame of shape (n,) or (n, t)
-            Targets; rows in which they are missing take part in the mixture.
-        sample_weight : array-like of shape (n,), default=None
-            A row of weight two counts like two rows.
+        X : array-like, data frame or scanned table of shape (n, d)
+            Training table; NaN, None and pandas.NA are missing values. A table that does
+            not fit into memory is read by `scan`.
+        y : array-like or data frame of shape (n,) or (n, t), str or list of str
+            Targets; rows in which they are missing take part in the mixture. Of a scanned
+            table, the name of their column, or several.
+        sample_weight : array-like of shape (n,), or str, default=None
+            A row of weight two counts like two rows. Of a scanned table, the name of the
+            column.
 
         Returns
         -------
         self : MixtureNetworkRegressor
         """
         self._check_options()
-        options = self._density_options()
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is "
-                "None."
+        check_targets_given(self, y)
+        with reading_outputs(self, X, y, sample_weight) as rows:
+            fitted, attributes = self._fit_rows(
+                rows.attributes["schema_"], rows.dataset, self._density_options()
             )
-        columns, n_dimensions = read_targets(y)
-        read = self._learn_table(X, sample_weight)
-        check_consistent_length(np.empty(read.table.n_rows), np.empty(columns.n_rows))
-        check_observed(columns, read.weights)
-        target_schema = Schema.learn(columns, None, PLAIN, weights=read.weights)
-        targets = target_schema.encode(columns)
-        fitted, dataset, attributes = self._fit_table(read, options)
-        model, schema = attributes["model_"], attributes["schema_"]
-        embedding = embedding_of(
-            self.features,
-            self.embedding_temperature,
-            model,
-            schema,
-            dataset,
-            self.n_jobs,
-        )
-        layer = self._fit_output(model, embedding, read, targets)
+            model, schema = attributes["model_"], attributes["schema_"]
+            embedding = embedding_of(
+                self.features,
+                self.embedding_temperature,
+                model,
+                schema,
+                rows.dataset,
+                self.n_jobs,
+            )
+            layer = self._fit_output(model, embedding, rows)
+        target_schema = rows.attributes["target_schema_"]
         scale = target_schema.scale
         found = {
+            **rows.attributes,
             **attributes,
             "embedding_": embedding,
             "weights_": layer.weights * scale[:, None],
             "bias_": layer.bias * scale + target_schema.centre,
             "l2_": layer.l2,
             "l2_linear_": layer.l2_linear,
-            "target_schema_": target_schema,
-            "n_outputs_": target_schema.n_columns,
-            "target_ndim_": n_dimensions,
         }
         if self.output == "gaussian":
             found["deviations_"] = layer.deviations * scale
@@ -215,27 +208,19 @@ class MixtureNetworkRegressor(FittedRegressor, DensityEstimator):
         return self
 
     def _fit_output(
-        self, model: Mixture, embedding: Embedding, read: TrainingTable, targets: Table
+        self, model: Mixture, embedding: Embedding, rows: OutputRows
     ) -> LinearOutput:
         """Fit the layer to the rows that have targets."""
-        rows = targets[:]
-        weights = np.ones(targets.n_rows) if read.weights is None else read.weights
-        observed = np.ones(rows.real.shape) if rows.observed is None else rows.observed
         is_linear = np.zeros(embedding.n_features, bool)
         for kind, place in embedding.places().items():
             is_linear[place] = kind in (LINEAR, EXPERTS)
         zero = np.zeros(len(is_linear))
+        n_outputs = rows.attributes["n_outputs_"]
         # It prepares features, which are kept between passes if they fit into memory.
-        readout = Readout(model, embedding, OutputLayer.zero(len(rows.real), zero, zero))
+        readout = Readout(model, embedding, OutputLayer.zero(n_outputs, zero, zero))
+        epsilon = float(self.epsilon) if self.output == "epsilon" else None
         with workers(self.n_jobs) as pool:
-            chunked = ChunkedRows(read.table, readout, pool, keep=True)
-            given = TargetRows(
-                chunked,
-                lambda number: chunked.prepared(number, readout),
-                rows.real,
-                observed * weights,
-            )
-            epsilon = float(self.epsilon) if self.output == "epsilon" else None
+            given = rows.targets(readout, pool)
             return fitted_output(given, is_linear, self.l2, self.l2_linear, epsilon)
 
     def predict(
@@ -258,16 +243,20 @@ class MixtureNetworkRegressor(FittedRegressor, DensityEstimator):
         std : ndarray of the same shape
             Deviations, if they were asked for.
         """
-        table = self._encode(X)
         if return_std and not self._has_distribution:
             raise ValueError(
                 "return_std=True needs output='gaussian': the insensitive loss of "
                 f"output={self.output!r} is not that of a distribution."
             )
+        means = self._expected(X)
         if not return_std:
-            return self._shaped(self._means(table))
-        means, deviations = map(self._shaped, self.table_moments(table))
-        return means, deviations
+            return means
+        deviations = self.deviations_[0] if self.target_ndim_ == 1 else self.deviations_
+        return means, np.ones_like(means) * deviations
+
+    @over_blocks
+    def _expected(self, X: Any) -> FloatArray:
+        return self._shaped(self._means(self._encode(X)))
 
     def _means(self, table: Table) -> FloatArray:
         """Return the expected targets (t, n) of encoded rows."""
@@ -316,6 +305,7 @@ class MixtureNetworkRegressor(FittedRegressor, DensityEstimator):
         known = [name for name in names if hasattr(self, name)]
         return {name: getattr(self, name)[[target]] for name in known}
 
+    @over_blocks
     def embed(self, X: Any) -> FloatArray:
         """Return the features of the output layer for each row, (n, F)."""
         table = self._encode(X)

@@ -14,6 +14,7 @@ from hybridmix._typing import FloatArray
 from hybridmix.data import Schema, Table
 from hybridmix.data.shapes import ColumnShape
 from hybridmix.data.targets import PairedRows, TargetPlaces
+from hybridmix.estimators.blocks import over_blocks
 from hybridmix.estimators.targets import FittedRegressor
 from hybridmix.evaluation import ChunkedRows
 from hybridmix.models.predictive import Forecast, Predictive
@@ -155,8 +156,14 @@ class MixtureForecaster(FittedRegressor):
         std : ndarray of the same shape
             Deviations, if they were asked for.
         """
-        means, deviations = map(self._shaped, self.table_moments(self._encode(X)))
-        return (means, deviations) if return_std else means
+        both = self._moments(X)
+        return (both[..., 0], both[..., 1]) if return_std else both[..., 0]
+
+    @over_blocks
+    def _moments(self, X: Any) -> FloatArray:
+        """Return means and deviations side by side, (n, 2) or (n, t, 2)."""
+        moments = map(self._shaped, self.table_moments(self._encode(X)))
+        return np.stack(list(moments), axis=-1)
 
 
 def _shape(targets: Schema, k: int) -> ColumnShape:

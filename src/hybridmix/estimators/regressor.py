@@ -8,24 +8,21 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_consistent_length
 
 from hybridmix._checks import check_word
 from hybridmix._parallel import workers
 from hybridmix._registered import registered
 from hybridmix._require import require, require_instance
-from hybridmix._typing import FloatArray
-from hybridmix.data import Dataset, Schema, Table
+from hybridmix.data import Schema
 from hybridmix.data.shape_options import check_shape_option
-from hybridmix.data.targets import (
-    PairedRows,
-    TargetPlaces,
-    check_observed,
-    joined_schema,
-    read_targets,
-)
+from hybridmix.data.targets import TargetPlaces, joined_schema
 from hybridmix.estimators.chosen import is_auto
 from hybridmix.estimators.options import warn_of
+from hybridmix.estimators.paired import (
+    check_targets_given,
+    grouped_parts,
+    reading_targets,
+)
 from hybridmix.estimators.predictions import MixtureForecaster
 from hybridmix.estimators.streaming import StreamEstimator
 from hybridmix.estimators.streaming_targets import (
@@ -47,11 +44,7 @@ from hybridmix.training.regression import (
     fit_regressor,
     pooled,
 )
-from hybridmix.training.regression_trials import Part
 from hybridmix.training.starts import METHODS
-
-# Folds that keep groups together.
-_GROUP_FOLDS = 4
 
 
 @registered
@@ -102,8 +95,8 @@ class MixtureRegressor(MixtureForecaster, StreamEstimator):
     init : {"kmeans", "k-means++"}, default="kmeans"
         Where EM begins.
     n_init, max_iter, tol, n_factors, noise, covariance_prior, variance_floor, \
-    smoothing, categorical_features, column_shapes, forgetting, n_jobs, random_state, \
-    verbose
+    smoothing, categorical_features, column_shapes, forgetting, dtype, n_jobs, \
+    random_state, verbose
         As in `MixtureDensity`. In a search that includes full covariances, an automatic
         prior is tried with a strength of 1 as well.
 
@@ -167,12 +160,15 @@ class MixtureRegressor(MixtureForecaster, StreamEstimator):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n, d)
-            Training table; NaN, None and pandas.NA are missing values.
-        y : array-like or data frame of shape (n,) or (n, t)
-            Targets; rows in which they are missing are learned from as well.
-        sample_weight : array-like of shape (n,), default=None
-            A row of weight two counts like two rows.
+        X : array-like, data frame or scanned table of shape (n, d)
+            Training table; NaN, None and pandas.NA are missing values. A table that does
+            not fit into memory is read by `scan`.
+        y : array-like or data frame of shape (n,) or (n, t), str or list of str
+            Targets; rows in which they are missing are learned from as well. Of a scanned
+            table, the name of their column, or several.
+        sample_weight : array-like of shape (n,), or str, default=None
+            A row of weight two counts like two rows. Of a scanned table, the name of the
+            column.
         groups : array-like of shape (n,), default=None
             Groups of rows that are held out together.
 
@@ -181,38 +177,21 @@ class MixtureRegressor(MixtureForecaster, StreamEstimator):
         self : MixtureRegressor
         """
         self._check_options()
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is "
-                "None."
-            )
-        columns, n_dimensions = read_targets(y)
-        read = self._learn_table(X, sample_weight)
-        check_consistent_length(np.empty(read.table.n_rows), np.empty(columns.n_rows))
-        check_observed(columns, read.weights)
-        schema = Schema.learn(columns, None, self.target_shapes, weights=read.weights)
-        targets = schema.encode(columns)
-        joint = joined_schema(read.table.schema, schema)
-        places = TargetPlaces.of(read.table.schema, schema)
-        rows = PairedRows(read.table, targets, schema)
-        labels = np.zeros(rows.n_rows, np.intp)
-        dataset = Dataset.arrange(rows, labels, read.weights)
-        parts = None
-        if groups is not None:
-            parts = _grouped_parts(rows, targets, read.weights, groups)
-        generator = np.random.default_rng(self._seed())
-        with workers(self.n_jobs) as pool, printing(self.verbose):
-            fitted = fit_regressor(
-                self._options(), dataset, parts, joint, places, generator, pool
-            )
-        about = {
-            **read.attributes,
-            "schema_": read.table.schema,
-            "target_schema_": schema,
-            "n_outputs_": schema.n_columns,
-            "target_ndim_": n_dimensions,
-        }
-        self._publish(self._learned_attributes(fitted, about))
+        check_targets_given(self, y)
+        with reading_targets(self, X, y, sample_weight, self.target_shapes) as rows:
+            parts = None if groups is None else grouped_parts(rows.order, groups)
+            generator = np.random.default_rng(self._seed())
+            with workers(self.n_jobs) as pool, printing(self.verbose):
+                fitted = fit_regressor(
+                    self._options(),
+                    rows.dataset,
+                    parts,
+                    joined_schema(rows.schema, rows.target_schema),
+                    TargetPlaces.of(rows.schema, rows.target_schema),
+                    generator,
+                    pool,
+                )
+        self._publish(self._learned_attributes(fitted, rows.attributes))
         warn_of(fitted.messages)
         return self
 
@@ -361,32 +340,3 @@ class MixtureRegressor(MixtureForecaster, StreamEstimator):
             **super()._derived_attributes(model, schema),
             "covariance_type_": covariance_type_of(model.family),
         }
-
-
-def _grouped_parts(
-    rows: PairedRows, targets: Table, weights: FloatArray | None, groups: Any
-) -> list[Part]:
-    """Return folds that keep groups together; rows without a target are never held."""
-    from sklearn.model_selection import GroupKFold
-
-    groups = np.asarray(groups)
-    check_consistent_length(np.empty(rows.n_rows), groups)
-    labels = np.zeros(rows.n_rows, np.intp)
-    filled = np.ones(rows.n_rows) if weights is None else weights
-    has_target = ~np.isnan(targets.real).all(axis=1)
-    n_folds = min(_GROUP_FOLDS, len(np.unique(groups[has_target & (filled > 0.0)])))
-    if n_folds < 2:
-        raise ValueError("groups has a single group with targets: none can be held out.")
-    parts = []
-    for _, held in GroupKFold(n_folds).split(labels, groups=groups):
-        is_held = np.zeros(rows.n_rows, dtype=bool)
-        is_held[held] = True
-        is_scored = is_held & has_target
-        if np.any(is_scored & (filled > 0)) and np.any(~is_held & (filled > 0)):
-            parts.append(
-                (
-                    Dataset.arrange(rows, labels, filled * ~is_held),
-                    Dataset.arrange(rows, labels, filled * is_scored),
-                )
-            )
-    return parts

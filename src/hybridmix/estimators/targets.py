@@ -14,10 +14,20 @@ from hybridmix._checks import check_number
 from hybridmix._require import require, require_instance
 from hybridmix._typing import BoolArray, FloatArray
 from hybridmix.data import Schema, Table
+from hybridmix.data.block_reading import BlockSource
 from hybridmix.data.columns import Columns
 from hybridmix.data.targets import read_targets
 from hybridmix.data.weights import read_weights
 from hybridmix.estimators.base import FittedMixture
+from hybridmix.estimators.blocks import (
+    column_of,
+    known_columns,
+    over_blocks,
+    seed_of_block,
+    source_of,
+    split_columns,
+    with_targets,
+)
 
 
 def has_distribution(regressor: Any) -> bool:
@@ -45,11 +55,11 @@ class RealTargets(MultiOutputMixin, RegressorMixin):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n, d)
+        X : array-like or data frame of shape (n, d), or table in blocks
             Rows, preferably not seen in training.
-        y : array-like of shape (n,) or (n, t)
-            Their targets.
-        sample_weight : array-like of shape (n,), default=None
+        y : array-like of shape (n,) or (n, t), str or list of str
+            Their targets; names of columns, if the table comes in blocks.
+        sample_weight : array-like of shape (n,), or str, default=None
             Weights of the rows.
 
         Returns
@@ -61,8 +71,8 @@ class RealTargets(MultiOutputMixin, RegressorMixin):
         from sklearn.metrics import r2_score
 
         predicted = np.asarray(self.predict(X)).reshape(-1, self.n_outputs_)
-        observed = self._observed_targets(y, len(predicted))
-        weights = read_weights(sample_weight, len(predicted))
+        observed = self._observed_targets(column_of(X, y), len(predicted))
+        weights = read_weights(column_of(X, sample_weight), len(predicted))
         scores = []
         for own, known in zip(predicted.T, observed.T, strict=True):
             is_known: BoolArray = ~np.isnan(known)
@@ -166,6 +176,7 @@ class FittedRegressor(RealTargets, FittedMixture):
         raise NotImplementedError
 
     @available_if(has_distribution)
+    @over_blocks
     def predict_quantiles(self, X: Any, quantiles: Any = (0.05, 0.5, 0.95)) -> FloatArray:
         """Return quantiles of the predictive distributions.
 
@@ -217,8 +228,9 @@ class FittedRegressor(RealTargets, FittedMixture):
         ----------
         X : array-like or data frame of shape (n, d)
             Rows; missing values are allowed.
-        y : array-like of shape (n,) or (n, t)
-            Their targets. Of several, those that are missing are left out.
+        y : array-like of shape (n,) or (n, t), str or list of str
+            Their targets; names of columns, if the table comes in blocks. Of several,
+            those that are missing are left out.
 
         Returns
         -------
@@ -227,6 +239,9 @@ class FittedRegressor(RealTargets, FittedMixture):
             together. NaN for a row that has none. Where a target is a spike
             (`target_schema_.shapes`), its probability takes the place of a density.
         """
+        source = source_of(X)
+        if source is not None:
+            return _densities_in_blocks(self, source, y)
         table = self._encode(X)
         targets = self._encode_targets(y, table.n_rows)
         found = self._table_log_density(table, targets)
@@ -257,6 +272,17 @@ class FittedRegressor(RealTargets, FittedMixture):
         """
         check_number("n_samples", n_samples, 1, whole=True)
         seed = self._seed(random_state)
+        source = source_of(X)
+        if source is None:
+            return self._drawn(X, n_samples, seed)
+
+        def drawn(block: object, number: int) -> FloatArray:
+            return self._drawn(block, n_samples, seed_of_block(seed, number))
+
+        found: Any = source.joined(known_columns(self, source), drawn)
+        return found
+
+    def _drawn(self, X: Any, n_samples: int, seed: int) -> FloatArray:
         return self._shaped(self._table_draws(self._encode(X), n_samples, seed))
 
     @available_if(has_distribution)
@@ -288,6 +314,18 @@ class FittedRegressor(RealTargets, FittedMixture):
 
     def _encode_targets(self, y: Any, n_rows: int) -> Table:
         return self.target_schema_.encode(self._read_targets(y, n_rows))
+
+
+def _densities_in_blocks(model: FittedRegressor, source: BlockSource, y: Any) -> Any:
+    """Return what `log_predictive_density` does for a table in blocks."""
+    features = known_columns(model, source)
+    paired, targets, _ = with_targets(source, y)
+
+    def densities(block: object, _number: int) -> FloatArray:
+        X, own = split_columns(block, features, targets)
+        return model.log_predictive_density(X, own)
+
+    return paired.joined([*features, *targets], densities)
 
 
 def checked_levels(quantiles: Any) -> FloatArray:

@@ -200,5 +200,7 @@ def _members(
 
 
 def _symmetric(lower: FloatArray) -> FloatArray:
-    """Fill the upper triangles of matrices (G, d, d) from the lower ones."""
-    return lower + np.swapaxes(np.tril(lower, -1), 1, 2)
+    """Fill the upper triangles of matrices (G, d, d) that are zero above the diagonal."""
+    result = lower + np.swapaxes(lower, 1, 2)
+    np.einsum("gii->gi", result)[...] *= 0.5
+    return result

@@ -14,12 +14,12 @@ import numpy as np
 
 from hybridmix._parallel import Workers
 from hybridmix._typing import FloatArray, IntArray
-from hybridmix.data import Dataset
+from hybridmix.data import TrainingRows
 from hybridmix.families.base import Parameters
 from hybridmix.models.mixture import Mixture
 from hybridmix.models.network import Network
 from hybridmix.objectives import Objective
-from hybridmix.problem import Problem
+from hybridmix.problem import problem_of
 from hybridmix.progress import announce
 from hybridmix.solvers import Solution
 from hybridmix.training.annihilation import component_weights, without_idle
@@ -49,8 +49,8 @@ class EachMixture(Objective):
 
 def trained_alternately(
     network: Network,
-    rows: Dataset,
-    labelled: Dataset,
+    rows: TrainingRows,
+    labelled: TrainingRows,
     objective: Objective,
     options: NetworkOptions,
     n_steps: int,
@@ -64,9 +64,9 @@ def trained_alternately(
     ----------
     network : Network
         Where to begin; it has a mixture for each class.
-    rows : Dataset
+    rows : Dataset or BlockedDataset
         All rows, for the mixtures.
-    labelled : Dataset
+    labelled : Dataset or BlockedDataset
         Rows for the output layer.
     objective : Objective
         What the output layer maximises.
@@ -114,14 +114,14 @@ def with_mixture(network: Network, mixture: Mixture) -> Network:
     return replace(network, density=mixture, embedding=embedding)
 
 
-def _em_step(network: Network, rows: Dataset, link: float, pool: Workers) -> Mixture:
+def _em_step(network: Network, rows: TrainingRows, link: float, pool: Workers) -> Mixture:
     r"""Return the mixtures after a step of EM to all rows.
 
     The prior of the proportions adds :math:`\gamma |w_k| / \sum_{k'} |w_{k'}|` rows to
     each component of a class, for centred weights :math:`w`.
     """
     mixture = network.density
-    problem = Problem(rows, EachMixture(), mixture, pool, learn_class_prior=False)
+    problem = problem_of(rows, EachMixture(), mixture, pool, learn_class_prior=False)
     statistics = problem.assess(mixture).statistics
     stepped = mixture.maximised(statistics, learn_class_prior=False)
     if not link:

@@ -10,13 +10,13 @@ import numpy as np
 
 from hybridmix._parallel import Workers
 from hybridmix._typing import FloatArray, IntArray
-from hybridmix.data import Dataset
+from hybridmix.data import TrainingRows
 from hybridmix.models.base import Model
 from hybridmix.models.embedding import EXPERTS, LINEAR, POSTERIOR, Embedding
 from hybridmix.models.mixture import Mixture
 from hybridmix.models.network import Network
 from hybridmix.objectives import Likelihood
-from hybridmix.problem import Problem
+from hybridmix.problem import problem_of
 from hybridmix.progress import announce
 from hybridmix.solvers import Solution
 
@@ -107,10 +107,10 @@ def without_idle(network: Network) -> Network:
 
 
 def criterion(
-    network: Network, dataset: Dataset, unlabelled_weight: float, pool: Workers
+    network: Network, dataset: TrainingRows, unlabelled_weight: float, pool: Workers
 ) -> float:
     """Return the Bayesian information criterion of rows and labels; lower is better."""
-    problem = Problem(dataset, Likelihood(unlabelled_weight), network, pool)
+    problem = problem_of(dataset, Likelihood(unlabelled_weight), network, pool)
     model: Model = network
     log_likelihood = problem.assess(model).value
     return network.n_parameters * np.log(dataset.total_weight) - 2.0 * log_likelihood
@@ -119,7 +119,7 @@ def criterion(
 def annihilated(
     solution: Solution[Network],
     retrained: Callable[[Network], Solution[Network]],
-    dataset: Dataset,
+    dataset: TrainingRows,
     unlabelled_weight: float,
     pool: Workers,
 ) -> Solution[Network]:
@@ -131,7 +131,7 @@ def annihilated(
         With a trained network.
     retrained : callable
         Trains a network that has lost a component.
-    dataset : Dataset
+    dataset : Dataset or BlockedDataset
         Labelled and unlabelled rows.
     unlabelled_weight : float
         What an unlabelled row counts.

@@ -9,10 +9,10 @@ import numpy as np
 
 from hybridmix._parallel import Workers
 from hybridmix._typing import FloatArray
-from hybridmix.data import Dataset, Schema, TrainingRows
+from hybridmix.data import Schema, TrainingRows
 from hybridmix.models.mixture import Mixture
 from hybridmix.objectives import Likelihood
-from hybridmix.problem import Problem
+from hybridmix.problem import problem_of
 from hybridmix.training.budget import Budget
 from hybridmix.training.candidates import Choice
 from hybridmix.training.classes import ClassTrainer, Estimation
@@ -209,7 +209,7 @@ def _fit_fixed(
 
 def bootstrapped(
     model: Mixture,
-    dataset: Dataset,
+    dataset: TrainingRows,
     n_models: int,
     estimation: Estimation,
     generator: np.random.Generator,
@@ -220,11 +220,10 @@ def bootstrapped(
     An interrupt ends it with the mixtures that are done; there is at least one, unless
     none was asked for.
     """
-    weights = dataset.filled_weights
     models: list[Mixture] = []
     for _ in range(n_models):
-        sample = replace(dataset, weights=_resampled(weights, generator))
-        problem = Problem(sample, Likelihood(), model, pool)
+        sample = dataset.resampled(generator)
+        problem = problem_of(sample, Likelihood(), model, pool)
         solution = estimation.solver().solve(problem, model, generator=generator)
         if solution.interrupted and not models:
             raise KeyboardInterrupt
@@ -232,10 +231,3 @@ def bootstrapped(
             break
         models.append(solution.model)
     return models
-
-
-def _resampled(weights: FloatArray, generator: np.random.Generator) -> FloatArray:
-    """Draw how often a bootstrap sample of the rows holds each of them."""
-    total = weights.sum()
-    counts = generator.multinomial(max(1, round(total)), weights / total)
-    return counts * (total / counts.sum())

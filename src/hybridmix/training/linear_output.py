@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Protocol
 
 import numpy as np
 from scipy.linalg import eigh, solve
@@ -27,9 +28,25 @@ _LEAST_DAMPING = 1e-8
 Features = Callable[[int], FloatArray]
 
 
+class GivenTargets(Protocol):
+    """Features and targets of all rows: what fits ask of them are sums over the rows."""
+
+    def patterns(self) -> list[list[int]]:
+        """Return groups of targets that are known in the same rows."""
+        ...
+
+    def moments(self, group: Sequence[int], n_features: int) -> Moments:
+        """Return sums of products of features and targets that are known together."""
+        ...
+
+    def expansion(self, target: int, point: FloatArray, epsilon: float) -> Expansion:
+        """Expand the insensitive loss of a target at weights and bias (F + 1,)."""
+        ...
+
+
 @dataclass(frozen=True)
 class TargetRows:
-    """Features and scaled targets of rows, chunk by chunk.
+    """Features and scaled targets of rows in memory, chunk by chunk.
 
     Attributes
     ----------
@@ -54,11 +71,40 @@ class TargetRows:
         return np.concatenate([features, np.ones((1, features.shape[1]))])
 
     def patterns(self) -> list[list[int]]:
-        """Return groups of targets that are known in the same rows."""
+        """Return groups of targets that are known together; see `GivenTargets`."""
         groups: dict[bytes, list[int]] = {}
         for k, own in enumerate(self.weights):
             groups.setdefault(own.tobytes(), []).append(k)
         return list(groups.values())
+
+    def moments(self, group: Sequence[int], n_features: int) -> Moments:
+        """Add up products of features and targets; see `GivenTargets`."""
+        return Moments.of(self, group, n_features)
+
+    def expansion(self, target: int, point: FloatArray, epsilon: float) -> Expansion:
+        """Expand the insensitive loss; see `GivenTargets`."""
+        size = len(point)
+
+        def added(number: int, sums: Expansion) -> None:
+            here, features = self.rows.chunks[number], self.bordered(number)
+            own = self.weights[target, here]
+            error = point @ features - self.targets[target, here]
+            beyond = np.maximum(np.abs(error) - epsilon, 0.0)
+            near = np.minimum(beyond, _ROUNDED)
+            loss = near * (beyond - 0.5 * near) / _ROUNDED
+            slope = np.sign(error) * near / _ROUNDED
+            bend = np.where((beyond > 0.0) & (beyond < _ROUNDED), own / _ROUNDED, 0.0)
+            sums.add(
+                Expansion(
+                    float(own @ loss),
+                    features @ (own * slope),
+                    (features * bend) @ features.T,
+                )
+            )
+
+        return self.rows.sum(
+            added, lambda: Expansion(0.0, np.zeros(size), np.zeros((size, size)))
+        )
 
 
 @dataclass
@@ -189,7 +235,7 @@ class LinearOutput:
 
 
 def fitted_output(
-    given: TargetRows,
+    given: GivenTargets,
     is_linear: BoolArray,
     l2: float | str,
     l2_linear: float | str,
@@ -199,7 +245,7 @@ def fitted_output(
 
     Parameters
     ----------
-    given : TargetRows
+    given : GivenTargets
         Features and targets.
     is_linear : ndarray of shape (F,)
         Which features have the penalty `l2_linear`.
@@ -210,10 +256,10 @@ def fitted_output(
         Errors below this cost nothing, and others their absolute value; None for squares.
     """
     groups = given.patterns()
-    moments = [Moments.of(given, group, len(is_linear)) for group in groups]
+    moments = [given.moments(group, len(is_linear)) for group in groups]
     own, linear = _chosen(moments, is_linear, l2, l2_linear)
     penalty = np.append(np.where(is_linear, linear, own), 0.0)
-    points = np.empty((len(given.targets), len(penalty)))
+    points = np.empty((sum(map(len, groups)), len(penalty)))
     squares = np.empty(len(points))
     for group, sums in zip(groups, moments, strict=True):
         ridge = Ridge(sums, penalty[:-1] / own)
@@ -265,14 +311,14 @@ def _candidates(given: float | str, applies: bool) -> tuple[float, ...]:
 
 
 @dataclass
-class _Expansion:
+class Expansion:
     """Value, gradient (F + 1,) and curvature (F + 1, F + 1) of a loss at some point."""
 
     value: float
     gradient: FloatArray
     curvature: FloatArray
 
-    def add(self, other: _Expansion) -> None:
+    def add(self, other: Expansion) -> None:
         """Add what other rows contribute."""
         self.value += other.value
         self.gradient += other.gradient
@@ -287,7 +333,7 @@ class _Insensitive:
 
     Attributes
     ----------
-    given : TargetRows
+    given : GivenTargets
         Features and targets.
     target : int
         Which target.
@@ -297,38 +343,15 @@ class _Insensitive:
         Errors below it cost nothing.
     """
 
-    given: TargetRows
+    given: GivenTargets
     target: int
     penalty: FloatArray
     epsilon: float
 
-    def expanded(self, point: FloatArray) -> _Expansion:
+    def expanded(self, point: FloatArray) -> Expansion:
         """Expand the loss at weights and bias (F + 1,)."""
-
-        def penalised() -> _Expansion:
-            size = len(point)
-            return _Expansion(0.0, np.zeros(size), np.zeros((size, size)))
-
-        def added(number: int, sums: _Expansion) -> None:
-            here = self.given.rows.chunks[number]
-            features = self.given.bordered(number)
-            own = self.given.weights[self.target, here]
-            error = point @ features - self.given.targets[self.target, here]
-            beyond = np.maximum(np.abs(error) - self.epsilon, 0.0)
-            near = np.minimum(beyond, _ROUNDED)
-            loss = near * (beyond - 0.5 * near) / _ROUNDED
-            slope = np.sign(error) * near / _ROUNDED
-            bend = np.where((beyond > 0.0) & (beyond < _ROUNDED), own / _ROUNDED, 0.0)
-            sums.add(
-                _Expansion(
-                    float(own @ loss),
-                    features @ (own * slope),
-                    (features * bend) @ features.T,
-                )
-            )
-
-        sums = self.given.rows.sum(added, penalised)
-        penalties = _Expansion(
+        sums = self.given.expansion(self.target, point, self.epsilon)
+        penalties = Expansion(
             0.5 * float(self.penalty @ point**2),
             self.penalty * point,
             np.diag(self.penalty),

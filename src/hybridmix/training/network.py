@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from hybridmix.models.network import Network
 from hybridmix.models.output import OutputLayer
 from hybridmix.models.readout import component_log_joint
 from hybridmix.objectives import Likelihood, Objective
-from hybridmix.problem import Problem
+from hybridmix.problem import problem_of
 from hybridmix.solvers import Solution
 from hybridmix.training.alternating import (
     EachMixture,
@@ -43,7 +44,7 @@ from hybridmix.training.run import (
 _LEAST_SPREAD = 1e-3
 
 
-class NetworkRun(ClassifierRun[Dataset]):
+class NetworkRun(ClassifierRun):
     """One run of the training of a network: what its steps share.
 
     Mixtures are fitted by EM as those of a classifier are, class by class, or without
@@ -54,7 +55,7 @@ class NetworkRun(ClassifierRun[Dataset]):
         self,
         options: ClassifierOptions,
         schema: Schema,
-        dataset: Dataset,
+        dataset: TrainingRows,
         init: str | Mixture | Network,
         generator: np.random.Generator,
         pool: Workers,
@@ -69,7 +70,7 @@ class NetworkRun(ClassifierRun[Dataset]):
 
     def solve(
         self,
-        dataset: Dataset,
+        dataset: TrainingRows,
         validation: Dataset | None,
         unlabelled_weight: float,
         init: str | Mixture | Network,
@@ -97,7 +98,7 @@ class NetworkRun(ClassifierRun[Dataset]):
         )
 
     def solve_likelihood(
-        self, dataset: Dataset, init: str | Mixture, unlabelled_weight: float
+        self, dataset: TrainingRows, init: str | Mixture, unlabelled_weight: float
     ) -> Outcome:
         """Fit the classes, or all rows without regard to their labels."""
         if self._network.mixtures == "classes":
@@ -114,7 +115,7 @@ class NetworkRun(ClassifierRun[Dataset]):
         return Outcome(solution, (), messages)
 
     def _fit_without_labels(
-        self, rows: Dataset, init: str | Mixture
+        self, rows: TrainingRows, init: str | Mixture
     ) -> tuple[list[ClassFit], Family]:
         """Fit one mixture to all rows, or one for each class from starts of their own."""
         options, estimation = self._options, self._options.estimation
@@ -143,7 +144,7 @@ class NetworkRun(ClassifierRun[Dataset]):
     def discriminated(
         self,
         discrimination: Discrimination,
-        dataset: Dataset,
+        dataset: TrainingRows,
         validation: Dataset | None,
         start: Mixture | Network,
         unlabelled_weight: float,
@@ -181,7 +182,7 @@ class NetworkRun(ClassifierRun[Dataset]):
         self,
         network: Network,
         discrimination: Discrimination,
-        dataset: Dataset,
+        dataset: TrainingRows,
         objective: Objective,
         unlabelled_weight: float,
         output_only: bool,
@@ -207,7 +208,7 @@ class NetworkRun(ClassifierRun[Dataset]):
         )
 
     def _refitted(
-        self, mixture: Mixture, dataset: Dataset, unlabelled_weight: float
+        self, mixture: Mixture, dataset: TrainingRows, unlabelled_weight: float
     ) -> Mixture:
         """Go on with the EM of a mixture, such as one that has lost a component."""
         objective: Objective = Likelihood(unlabelled_weight)
@@ -215,14 +216,14 @@ class NetworkRun(ClassifierRun[Dataset]):
         if not is_by_class:
             objective = EachMixture()
         rows = _all_rows(dataset, self._network, unlabelled_weight)
-        problem = Problem(rows, objective, mixture, self.pool, is_by_class)
+        problem = problem_of(rows, objective, mixture, self.pool, is_by_class)
         solver = self._options.estimation.solver()
         solution = solver.solve(problem, mixture, generator=self.generator)
         if solution.interrupted:
             raise KeyboardInterrupt
         return solution.model
 
-    def _built(self, mixture: Mixture, dataset: Dataset) -> Network:
+    def _built(self, mixture: Mixture, dataset: TrainingRows) -> Network:
         """Return a network on a mixture, whose output layer knows nothing yet."""
         options = self._network
         embedding = built_embedding(
@@ -258,7 +259,7 @@ def built_embedding(
     by_class: bool,
     mixture: Mixture,
     schema: Schema,
-    dataset: Dataset,
+    dataset: TrainingRows,
     pool: Workers,
 ) -> Embedding:
     """Return the features of a mixture that was fitted to some rows.
@@ -275,7 +276,7 @@ def built_embedding(
         Whose components they are.
     schema : Schema
         Of the table.
-    dataset : Dataset
+    dataset : Dataset or BlockedDataset
         The rows, by which log joint densities are standardised.
     pool : Workers
         Threads.
@@ -297,32 +298,53 @@ def built_embedding(
 
 
 def _log_joint_moments(
-    mixture: Mixture, dataset: Dataset, pool: Workers
+    mixture: Mixture, dataset: TrainingRows, pool: Workers
 ) -> tuple[FloatArray, FloatArray]:
     """Return mean and standard deviation (J,) of the components' log joint densities."""
-    rows = ChunkedRows(dataset.rows, mixture, pool)
-    weights = dataset.filled_weights
-    total = weights.sum()
-
-    def sums(number: int) -> tuple[FloatArray, FloatArray]:
-        log_joint, _ = component_log_joint(mixture, rows.prepared(number, mixture))
-        own = weights[rows.chunks[number]]
-        return log_joint @ own, np.square(log_joint) @ own
-
-    both = [np.sum(part, axis=0) / total for part in zip(*rows.map(sums), strict=True)]
-    mean, square = both
-    variance = np.maximum(square - mean**2, 0.0)
+    sums = dataset.summed(partial(_LogJointSums.of, mixture=mixture, pool=pool))
+    mean = sums.first / dataset.total_weight
+    variance = np.maximum(sums.second / dataset.total_weight - mean**2, 0.0)
     return mean, np.maximum(np.sqrt(variance), _LEAST_SPREAD)
 
 
+@dataclass
+class _LogJointSums:
+    """Sums (J,) of the components' log joint densities, and of their squares."""
+
+    first: FloatArray
+    second: FloatArray
+
+    @classmethod
+    def of(cls, dataset: Dataset, mixture: Mixture, pool: Workers) -> _LogJointSums:
+        """Add up rows in memory."""
+        rows = ChunkedRows(dataset.rows, mixture, pool)
+        weights = dataset.filled_weights
+
+        def sums(number: int) -> tuple[FloatArray, FloatArray]:
+            log_joint, _ = component_log_joint(mixture, rows.prepared(number, mixture))
+            own = weights[rows.chunks[number]]
+            return log_joint @ own, np.square(log_joint) @ own
+
+        return cls(*(np.sum(part, axis=0) for part in zip(*rows.map(sums), strict=True)))
+
+    def add(self, other: _LogJointSums) -> None:
+        """Add the sums of other rows."""
+        self.first += other.first
+        self.second += other.second
+
+
 def _all_rows(
-    dataset: Dataset, options: NetworkOptions, unlabelled_weight: float = 1.0
-) -> Dataset:
+    dataset: TrainingRows, options: NetworkOptions, unlabelled_weight: float = 1.0
+) -> TrainingRows:
     """Return rows for mixtures that do not look at labels: all have the same one."""
     if options.mixtures == "classes":
         return dataset
     if unlabelled_weight == 0.0:
         dataset = dataset.labelled()
+    return dataset.mapped(partial(_without_labels, unlabelled_weight), n_classes=1)
+
+
+def _without_labels(unlabelled_weight: float, dataset: Dataset) -> Dataset:
     weights = dataset.weights
     if dataset.unlabelled().n_rows and unlabelled_weight != 1.0:
         factors = np.where(dataset.labels < 0, unlabelled_weight, 1.0)
@@ -346,7 +368,6 @@ def run_of(
 ) -> ClassifierRun:
     """Return a run of the training that the options ask for."""
     if options.network is not None:
-        assert isinstance(dataset, Dataset), "networks need their rows in memory"
         return NetworkRun(options, schema, dataset, init, generator, pool, names)
     assert not isinstance(init, Network), "only networks go on from networks"
     return ClassifierRun(options, schema, dataset, init, generator, pool, names)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hybridmix._parallel import Workers
-from hybridmix.data import Dataset
+from hybridmix.data import TrainingRows
 from hybridmix.models.network import Network
 from hybridmix.models.readout import Readout
 from hybridmix.objectives import Objective
-from hybridmix.problem import Problem
+from hybridmix.problem import problem_of
 from hybridmix.solvers import LimitedMemoryBFGS, Solution
 from hybridmix.training.discriminative import Discrimination
 
@@ -21,7 +21,7 @@ _KEPT_TRACES = ("value", "training_error")
 
 
 def trained_output(
-    network: Network, dataset: Dataset, objective: Objective, pool: Workers
+    network: Network, dataset: TrainingRows, objective: Objective, pool: Workers
 ) -> Solution[Network]:
     """Solve the output layer to optimality; the mixtures stay as they are.
 
@@ -29,7 +29,7 @@ def trained_output(
     """
     readout = network.readout
     labelled = dataset.labelled()
-    problem = Problem(labelled, objective, readout, pool)
+    problem = problem_of(labelled, objective, readout, pool)
     solution = LimitedMemoryBFGS(_MOST_STEPS, _TOL).solve(problem, readout)
     found: Readout = solution.model
     traces = {k: v for k, v in solution.traces.items() if k in _KEPT_TRACES}
@@ -46,13 +46,13 @@ def trained_output(
 
 def trained_jointly(
     network: Network,
-    dataset: Dataset,
+    dataset: TrainingRows,
     objective: Objective,
     discrimination: Discrimination,
     pool: Workers,
 ) -> Solution[Network]:
     """Train both layers by L-BFGS, then solve the output layer for what it has led to."""
-    problem = Problem(dataset, objective, network, pool)
+    problem = problem_of(dataset, objective, network, pool)
     solution = discrimination.chosen_solver().solve(problem, network)
     model: Network = solution.model
     model = replace(model, output=model.output.settled())

@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 from hybridmix._checks import check_flag, check_number
 from hybridmix._parallel import Workers
 from hybridmix._typing import FloatArray
-from hybridmix.data import Dataset, Schema
+from hybridmix.data import Dataset, Schema, TrainingRows
 from hybridmix.data.targets import TargetPlaces
 from hybridmix.models.mixture import Mixture
 from hybridmix.models.predictive import Predictive
@@ -137,7 +137,7 @@ def pooled(members: Sequence[Member], spread: float) -> Predictive:
 
 def fit_regressor(
     options: RegressionOptions,
-    dataset: Dataset,
+    dataset: TrainingRows,
     parts: Sequence[Part] | None,
     schema: Schema,
     places: TargetPlaces,
@@ -150,7 +150,7 @@ def fit_regressor(
     ----------
     options : RegressionOptions
         What to do.
-    dataset : Dataset
+    dataset : Dataset or BlockedDataset
         Rows with their targets, as far as they have any.
     parts : sequence of Part or None
         Rows to train candidates on and rows to score them by; None for folds, or one
@@ -174,7 +174,7 @@ def fit_regressor(
         options.n_components,
         options.tradeoff,
         options.n_starts,
-        _table_size(parts[0][0] if parts else dataset, schema),
+        _table_size(parts[0][0] if parts else dataset.in_memory(_MOST_ROWS), schema),
         budget,
     )
     for candidate in plan.candidates:
@@ -208,7 +208,7 @@ def _searched(
 
 
 def _dealt(
-    dataset: Dataset,
+    dataset: TrainingRows,
     places: TargetPlaces,
     budget: Budget,
     generator: np.random.Generator,
@@ -216,10 +216,12 @@ def _dealt(
     """Deal out rows to train on and rows to score by, which have targets."""
     if dataset.n_rows > _MOST_ROWS:
         index = generator.choice(dataset.n_rows, _MOST_ROWS, replace=False)
-        dataset = dataset.take(np.sort(index))
-    n_distinct = int(distinct_numbers(dataset.rows).max()) + 1
+        rows = dataset.take(np.sort(index))
+    else:
+        rows = dataset.in_memory(_MOST_ROWS)
+    n_distinct = int(distinct_numbers(rows.rows).max()) + 1
     are_few = n_distinct <= _FEW_ROWS and budget.searches
-    folds = Holdout.deal(dataset, int(are_few), _N_FOLDS, generator).folds
+    folds = Holdout.deal(rows, int(are_few), _N_FOLDS, generator).folds
     parts = [(fold.rest, _with_target(fold.held, places)) for fold in folds]
     return [
         (rest, held)
@@ -268,7 +270,7 @@ class _FinalFit:
 
     options: RegressionOptions
     trainer: TargetTrainer
-    dataset: Dataset
+    dataset: TrainingRows
     seed: int
 
     def alone(self, entry: Entry, n_starts: int) -> FittedRegression:

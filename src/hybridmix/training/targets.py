@@ -9,14 +9,14 @@ import numpy as np
 
 from hybridmix._parallel import Workers
 from hybridmix._typing import FloatArray
-from hybridmix.data import Dataset, Schema
+from hybridmix.data import Dataset, Schema, TrainingRows
 from hybridmix.data.targets import TargetPlaces
 from hybridmix.evaluation import ChunkedRows
 from hybridmix.models.hiding import TargetModel
 from hybridmix.models.mixture import Mixture
 from hybridmix.models.predictive import residuals
 from hybridmix.objectives import Blend, Likelihood, PredictiveLikelihood
-from hybridmix.problem import Problem
+from hybridmix.problem import problem_of
 from hybridmix.solvers import LimitedMemoryBFGS, Solution
 from hybridmix.training.candidates import Candidate
 from hybridmix.training.classes import ClassTrainer, Estimation
@@ -50,7 +50,7 @@ class TargetTrainer:
     def fitted(
         self,
         candidate: Candidate,
-        dataset: Dataset,
+        dataset: TrainingRows,
         estimation: Estimation,
         start: str | Mixture,
         seed: Sequence[int],
@@ -69,7 +69,7 @@ class TargetTrainer:
             np.random.default_rng(seed),
             self.pool,
         )
-        n_components = dataset.rows.n_distinct(candidate.n_components)
+        n_components = dataset.n_distinct(candidate.n_components)
         [fit] = trainer.fit(dataset, [[n_components]], start, ["The table"])
         return Solution(
             fit.model,
@@ -82,12 +82,12 @@ class TargetTrainer:
         )
 
     def conditioned(
-        self, start: Mixture, dataset: Dataset, tradeoff: float
+        self, start: Mixture, dataset: TrainingRows, tradeoff: float
     ) -> Solution[Mixture]:
         """Raise the likelihood plus a multiple of the predictive likelihood by L-BFGS."""
         model = TargetModel(start, self.places)
         objective = Blend(Likelihood(), PredictiveLikelihood(), tradeoff)
-        problem = Problem(dataset, objective, model, self.pool)
+        problem = problem_of(dataset, objective, model, self.pool)
         solver = LimitedMemoryBFGS(self.n_steps, curvature=1.0 + tradeoff)
         solution = solver.solve(problem, model)
         return Solution(

@@ -26,7 +26,7 @@ from hybridmix.data.sequences import Sequences
 from hybridmix.estimators.chosen import described_members
 
 # Cells of a table in which a search takes a minute or more.
-_MANY_CELLS = 250_000
+_MANY_CELLS = 1_000_000
 # Names of classes that are listed.
 _SHOWN_CLASSES = 50
 
