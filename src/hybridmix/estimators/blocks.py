@@ -54,7 +54,8 @@ def refuse_blocks(estimator: object, X: Any, reason: str) -> None:
     reason : str
         Why, and what to use instead; whole sentences.
     """
-    if is_dask_frame(X) or is_dask_array(X) or isinstance(X, BlockSource):
+    is_source = isinstance(X, BlockSource | str | PathLike)
+    if is_source or is_dask_frame(X) or is_dask_array(X):
         raise TypeError(
             f"{type(estimator).__name__} needs its rows in memory, and X comes in "
             f"blocks. {reason}"
