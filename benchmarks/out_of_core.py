@@ -58,12 +58,14 @@ def blobs(n_rows: int, n_columns: int, number: int) -> tuple[np.ndarray, np.ndar
     return rows.astype(np.float32), labels
 
 
-def write_folder(folder: Path, n_rows: int, n_columns: int) -> None:
+def write_folder(
+    folder: Path, n_rows: int, n_columns: int, n_files: int = N_FILES
+) -> None:
     import pyarrow
     from pyarrow import parquet
 
-    # Files of half a million rows, so that writing them takes little memory as well.
-    n_files = max(N_FILES, n_rows // 500_000)
+    # Files of at most half a million rows, so that writing takes little memory as well.
+    n_files = max(n_files, n_rows // 500_000)
     for number in range(n_files):
         rows, labels = blobs(n_rows // n_files, n_columns, number)
         columns = {f"x{j}": rows[:, j] for j in range(n_columns)}

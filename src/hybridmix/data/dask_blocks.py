@@ -232,9 +232,10 @@ class DaskBlocks:
     ) -> list[Delayed]:
         from dask.delayed import delayed
 
-        shared = delayed(function, traverse=False)
+        # The names of tasks would be made of the function, which prints a whole model.
+        shared, call = delayed(function, traverse=False), delayed(_called)
         own = zip(numbers, *arguments, strict=True)
-        return [shared(self._blocks[number], *rest) for number, *rest in own]
+        return [call(shared, self._blocks[number], *rest) for number, *rest in own]
 
     def map(
         self,
@@ -274,6 +275,10 @@ def _on_frame(
     import narwhals.stable.v2 as nw
 
     return function(nw.from_native(part[columns], eager_only=True), *arguments)
+
+
+def _called(function: Callable[..., T], *arguments: object) -> T:
+    return function(*arguments)
 
 
 def _as_given(part: pandas.DataFrame) -> pandas.DataFrame:
