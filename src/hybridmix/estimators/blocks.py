@@ -271,6 +271,7 @@ def column_of(X: Any, given: Any) -> Any:
         return given
     if isinstance(given, str):
         return np.asarray(source.column(given))
-    if isinstance(given, list) and all(isinstance(name, str) for name in given):
+    # A list of labels may be one of text as well.
+    if isinstance(given, list) and set(source.names).issuperset(given):
         return np.column_stack([np.asarray(source.column(name)) for name in given])
     return np.asarray(given)
