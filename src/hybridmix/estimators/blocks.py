@@ -272,6 +272,6 @@ def column_of(X: Any, given: Any) -> Any:
     if isinstance(given, str):
         return np.asarray(source.column(given))
     # A list of labels may be one of text as well.
-    if isinstance(given, list) and set(source.names).issuperset(given):
+    if isinstance(given, list) and all(value in source.names for value in given):
         return np.column_stack([np.asarray(source.column(name)) for name in given])
     return np.asarray(given)
