@@ -86,9 +86,7 @@ class TypedFolder(TypedTable):
 
 def open_folder(path: Path) -> Table:
     """Open a folder of text files, or of Parquet or Feather files."""
-    files = [file for file in sorted(path.rglob("*")) if file.is_file()]
-    text = [file for file in files if file.name.lower().endswith(TEXT_SUFFIXES)]
-    typed = [file for file in files if file.name.lower().endswith(TYPED_SUFFIXES)]
+    text, typed = _files(path, TEXT_SUFFIXES), _files(path, TYPED_SUFFIXES)
     if text and typed:
         raise InputError(
             f"{path} has {text[0].name} and {typed[0].name}; name a folder of files that "
@@ -100,3 +98,8 @@ def open_folder(path: Path) -> Table:
         return TypedFolder(path)
     known = ", ".join(TEXT_SUFFIXES + TYPED_SUFFIXES)
     raise InputError(f"{path} is a folder without any file of a table ({known}).")
+
+
+def _files(path: Path, suffixes: tuple[str, ...]) -> list[Path]:
+    found = (file for file in sorted(path.rglob("*")) if file.is_file())
+    return [file for file in found if file.name.lower().endswith(suffixes)]
