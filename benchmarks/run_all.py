@@ -55,6 +55,7 @@ SCRIPTS = [
     "onnx_export",
     "shapley",
     "command_line",
+    "explore",
 ]
 RIVALS = {
     "pomegranate": "pomegranate",

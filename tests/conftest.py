@@ -19,7 +19,8 @@ def spoiled_memory(monkeypatch):
     give_back = _scratch._give_back
 
     def spoil_and_give_back(first):
-        _scratch._thread.memory[first : _scratch._thread.n_used] = np.nan
+        # These bytes are NaN in single and in double precision.
+        _scratch._thread.memory[first : _scratch._thread.n_used] = 0xFF
         give_back(first)
 
     monkeypatch.setattr(_scratch, "_give_back", spoil_and_give_back)

@@ -9,7 +9,15 @@ import polars as pl
 import pytest
 
 from hybridmix import (
+    HMMDensity,
+    HybridHMMClassifier,
     HybridMixtureClassifier,
+    HybridMixtureClassifierCV,
+    LatentMEDClassifier,
+    MEDClassifier,
+    MEDFeatureSelector,
+    MEDOutlierDetector,
+    MEDRegressor,
     MixtureDensity,
     MixtureEmbedding,
     MixtureImputer,
@@ -395,3 +403,34 @@ def test_validation_rows_come_in_blocks(source):
         other.history_["validation_error"], own.history_["validation_error"]
     )
     assert other.n_iter_ == own.n_iter_
+
+
+# Refusals -------------------------------------------------------------------------
+
+REFUSALS = [
+    (MEDClassifier(), "a multiplier for every row"),
+    (MEDRegressor(), "a multiplier for every row"),
+    (MEDOutlierDetector(), "a multiplier for every row"),
+    (MEDFeatureSelector(), "a multiplier for every row"),
+    (LatentMEDClassifier(), "a multiplier for every row"),
+    (HybridMixtureClassifierCV(), "Use HybridMixtureClassifier"),
+    (HMMDensity(), "sequences that fit into memory"),
+    (HybridHMMClassifier(), "sequences that fit into memory"),
+]
+
+
+@pytest.mark.parametrize("source", [scanned, partitioned, lambda: da.zeros((4, 2))])
+@pytest.mark.parametrize(("estimator", "way_out"), REFUSALS)
+def test_others_refuse_blocks_and_name_the_way_out(estimator, way_out, source):
+    name = type(estimator).__name__
+    with pytest.raises(TypeError, match=f"{name} needs its rows in memory.*{way_out}"):
+        estimator.fit(source(), "species")
+
+
+def test_batches_of_streams_are_blocks():
+    density = MixtureDensity(covariance_type="full", **OPTIONS)
+    with pytest.raises(TypeError, match=r"next\(iter\(table\)\)"):
+        density.partial_fit(scanned(FEATURES))
+    for block in scanned(FEATURES[:3]):
+        density.partial_fit(block)
+    assert density.n_iter_ == 2

@@ -11,7 +11,6 @@ import pytest
 
 from hybridmix import (
     HybridMixtureClassifier,
-    MEDClassifier,
     MixtureDensity,
     MixtureImputer,
     MixtureOutlierDetector,
@@ -459,12 +458,3 @@ def test_errors_name_the_way_out(tmp_path):
         scan(tmp_path)
     with pytest.raises(ValueError, match="no rows"):
         fitted.fit(scanned(TABLE[:0]).select(FEATURES))
-
-
-@pytest.mark.parametrize(
-    "estimator",
-    [MEDClassifier()],
-)
-def test_other_estimators_refuse_blocks(estimator):
-    with pytest.raises(TypeError, match="block by block"):
-        estimator.fit(scanned().select(FEATURES), W)

@@ -70,7 +70,7 @@ def test_numbers_with_a_stray_word(shell):
     kind, reason = kinds_of(shell, frame)["size"]
     assert (kind, reason) == (
         "dropped",
-        "numbers, but also 'n.k.'; if it means missing, use --na n.k.",
+        "50 of 52 values are numbers; if the others are missing, use --na n.k.",
     )
     assert kinds_of(shell, frame, "--na", "n.k.")["size"][0] == "real"
 
@@ -245,19 +245,19 @@ def test_columns_that_are_left_out_are_never_hidden(shell):
     command = ["fit", "t.csv", "-t", "kind", "-o", "m.hmx", *QUICK]
     shell.run(*command, "-q")
     assert shell.err.splitlines() == [
+        "hybridmix: warning: 51 of 52 values of 'size' are numbers; if the others are "
+        "missing, use --na n.k. (it is left out)",
         "hybridmix: warning: column 'id' is left out: looks like an identifier; keep it "
         "with --real id",
-        "hybridmix: warning: column 'size' is left out: numbers, but also 'n.k.'; if it "
-        "means missing, use --na n.k.",
         "hybridmix: warning: column 'day' is left out: dates: turn them into numbers, "
         "such as days or months",
     ]
     shell.run(*command, "-q", "--drop", "id,day,size")
     assert shell.err == ""
     shell.run("impute", "t.csv", "-o", "new.csv", "-q", "--drop", "id,day,kind")
-    assert "column 'size' is left out" in shell.err
+    assert "51 of 52 values of 'size' are numbers" in shell.err
     shell.run("outliers", "t.csv", "--json", "--drop", "id,day,kind")
-    assert "column 'size' is left out" in shell.err
+    assert "51 of 52 values of 'size' are numbers" in shell.err
 
 
 def test_unseen_categories_are_never_hidden(shell, fitted):

@@ -1,8 +1,15 @@
 """The command line: how it helps where files and options are not as they should be."""
 
+import json
+from io import BytesIO
+from pathlib import Path
+
 import numpy as np
 import pytest
-from cli_tools import QUICK, make_table, read, write
+from cli_tools import QUICK, kinds_of, make_table, pd, read, write
+from sequence_tools import make_gestures
+
+import hybridmix
 
 
 @pytest.fixture
@@ -55,3 +62,203 @@ def test_labels_are_kept_out(shell, fitted):
     assert "--target: table.csv has no column 'kinds'" in message
     message = shell.fail("impute", fitted, "table.csv", "--target", "size")
     assert "--target size: the model learned from this column" in message
+
+
+# Outliers -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("as_array", [False, True])
+def test_guilty_cells_are_named(shell, as_array):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=80), "b": rng.normal(size=80)})
+    frame["c"] = frame["a"] + frame["b"] + 0.1 * rng.normal(size=80)
+    model = hybridmix.MixtureDensity(1, covariance_type="full")
+    model.fit(frame.to_numpy() if as_array else frame)
+    hybridmix.save(model, "m.hmx")
+    frame.loc[3, "b"] = 50.0
+    frame.loc[4, ["a", "c"]] = [30.0, -20.0]
+    write(frame, "t.csv")
+    told = json.loads(shell.run("outliers", "m.hmx", "t.csv", "--json", "--worst", 80))
+    guilty = {row["row"]: row["guilty"] for row in told["worst"]}
+    [cell] = guilty[4]
+    assert cell["column"] == "b"
+    expected = frame["c"][3] - frame["a"][3]
+    assert cell["expected"] == pytest.approx(expected, abs=0.5)
+    assert [cell["column"] for cell in guilty[5]] == ["a", "c"]
+    assert sum(len(cells) > 0 for cells in guilty.values()) <= told["outliers"]
+    shell.run("outliers", "m.hmx", "t.csv", "--worst", 2)
+    assert "a 30.0 (expected 0.2" in " ".join(shell.out.split())
+
+
+def test_guilty_categories_are_named(shell, fitted):
+    frame = make_table().assign(colour="blue", size=lambda t: t["size"].fillna(1.0))
+    frame.loc[7, ["size", "colour"]] = [90.0, "blue"]
+    write(frame, "t.csv")
+    told = json.loads(shell.run("outliers", fitted, "t.csv", "--json", "--worst", 1))
+    assert [cell["column"] for cell in told["worst"][0]["guilty"]] == ["size"]
+
+
+def test_guilty_columns_of_sequences_are_named(shell):
+    frame = make_gestures(20, 0).dropna()
+    model = hybridmix.HMMDensity(2, topology="left-right", covariance_type="diag")
+    X = hybridmix.Sequences.from_long(frame.drop(columns="gesture"), "recording", "t")
+    hybridmix.save(model.fit(X), "m.hmx")
+    frame.loc[frame["recording"] == "r7", "y"] += 40.0
+    write(frame, "t.csv")
+    options = ["--sequence", "recording", "--time", "t", "--json", "--worst", 1]
+    told = json.loads(shell.run("outliers", "m.hmx", "t.csv", *options))
+    [worst] = told["worst"]
+    assert worst["cells"]["recording"] == "r7"
+    assert [cell["column"] for cell in worst["guilty"]] == ["y"]
+
+
+# Numbers that are not quite numbers ---------------------------------------------------
+
+
+def spoilt_table(n_rows=136):
+    """A table whose numbers have marks, and other text, among them."""
+    rng = np.random.default_rng(0)
+    kind = np.arange(n_rows) % 2
+    prices = 500.0 * (1 + kind) + rng.normal(0.0, 300.0, n_rows)
+    frame = make_table(n_rows)[["size", "kind"]]
+    frame["glucose"] = [str(int(v)) for v in rng.normal(100.0, 9.0, n_rows)]
+    frame.loc[5, "glucose"] = "unknown"
+    frame["price"] = [f"{price:,.2f}" for price in 3.0 * prices]
+    return frame
+
+
+def test_marks_of_missing_values_are_named(shell):
+    frame = spoilt_table().drop(columns="price")
+    write(frame, "t.csv")
+    command = ["fit", "t.csv", "-t", "kind", "-o", "m.hmx", *QUICK]
+    shell.run(*command)
+    advice = "135 of 136 values of 'glucose' are numbers; if the others are missing, use"
+    assert f"warning: {advice} --na unknown (it is left out)" in shell.err
+    shell.run(*command, "--na", "unknown")
+    assert "warning" not in shell.err
+    frame.loc[7, "glucose"] = "not taken"
+    write(frame, "t.csv")
+    shell.run(*command, "-q")
+    assert "134 of 136" in shell.err
+    assert "use --na 'not taken,unknown' (it is left out)" in shell.err
+
+
+def test_marks_between_thousands(shell):
+    write(spoilt_table(), "t.csv")
+    command = ["fit", "t.csv", "-t", "kind", "-o", "m.hmx", "--na", "unknown", *QUICK]
+    shell.run(*command)
+    assert "of 'price' looks like a number: use --thousands , (it is" in shell.err
+    message = shell.fail(*command, "--real", "price")
+    assert "looks like a number: --thousands ,." in message
+    shell.run(*command, "--thousands", ",")
+    assert "warning" not in shell.err
+    # The model remembers the mark, and other cells stay as they are.
+    shell.run("impute", "m.hmx", "t.csv", "-o", "new.csv")
+    assert read("new.csv")["price"].tolist() == spoilt_table()["price"].tolist()
+    assert "--thousands" in shell.fail(*command, "--thousands", "comma")
+
+
+def test_thousands_of_a_target(shell):
+    write(spoilt_table()[["size", "price"]], "t.csv")
+    command = ["fit", "t.csv", "-t", "price", "-o", "m.hmx", "--effort", "fast"]
+    assert "looks like a number: use --thousands ," in shell.fail(*command)
+    shell.run(*command, "--thousands", ",", "--no-check")
+    assert "predicted as a number" in shell.err
+
+
+@pytest.mark.parametrize(
+    ("cells", "mark", "decimal"),
+    [
+        (["1.467,5", "1.890", "320,25"], ".", ","),
+        (["1 467,5", "1\N{NO-BREAK SPACE}890", "320,25"], " ", ","),
+        (["1'467.5", "1'890", "320.25"], "'", "."),
+    ],
+)
+def test_thousands_in_other_countries(shell, cells, mark, decimal):
+    rows = [f"{cell};{number}{decimal}5" for number in range(12) for cell in cells]
+    with open("t.csv", "w", encoding="utf-8") as stream:
+        stream.write("\n".join(["price;size", *rows]))
+    command = ["fit", "t.csv", "-o", "m.hmx", "--components", "1", "--no-check"]
+    shell.run(*command)
+    assert "looks like a number: use --thousands" in shell.err
+    shell.run(*command, "--thousands", mark)
+    assert "warning" not in shell.err
+    told = hybridmix.load("m.hmx")
+    assert told.feature_names_in_.tolist() == ["price", "size"]
+    assert told.schema_.centre[0] == pytest.approx((1467.5 + 1890.0 + 320.25) / 3.0)
+
+
+def test_categories_with_numbers_among_them_stay_categories(shell):
+    cells = ["0.5", "1.0", "placebo", "2", "A", "10"] * 8
+    frame = pd.DataFrame({"dose": cells, "size": np.arange(48.0) % 7})
+    assert kinds_of(shell, frame)["dose"] == ("categorical", "6 values")
+
+
+def test_whole_numbers_that_may_be_codes(shell):
+    frame = make_table().assign(rooms=lambda t: t["id"] % 4, floor=lambda t: t["id"] % 3)
+    write(frame, "t.csv")
+    command = ["fit", "t.csv", "-t", "kind", "-o", "m.hmx", *QUICK]
+    shell.run(*command)
+    assert (
+        "are codes, add: --categorical rooms,floor (or, for all of these, --categorical "
+        "codes)"
+    ) in shell.err
+    kinds = kinds_of(shell, frame.drop(columns="kind"), "--categorical", "codes")
+    assert kinds["rooms"] == ("categorical", "4 whole numbers as codes")
+    assert kinds["size"][0] == "real"
+    kinds = kinds_of(shell, frame.assign(codes=1.5), "--categorical", "codes")
+    assert kinds["codes"][0] == "categorical"
+    assert kinds["rooms"][0] == "real"
+
+
+# Encodings ----------------------------------------------------------------------------
+
+
+def test_encodings(shell):
+    frame = make_table().assign(colour=lambda t: t["colour"].replace("red", "café"))
+    text = frame.to_csv(index=False)
+    command = ["fit", "t.csv", "-t", "kind", "-o", "m.hmx", *QUICK]
+    for encoding in ("cp1252", "utf-16"):
+        with open("t.csv", "w", encoding=encoding, newline="") as stream:
+            stream.write(text)
+        if encoding == "cp1252":
+            assert "add --encoding cp1252" in shell.fail(*command)
+            assert "is not known" in shell.fail(*command, "--encoding", "windows")
+            assert "not in utf-16" in shell.fail(*command, "--encoding", "utf-16")
+            command += ["--encoding", "cp1252"]
+        else:
+            command = command[:-2]
+        shell.run(*command)
+        assert hybridmix.load("m.hmx").schema_.categories == (("blue", "café"),)
+
+
+# Standard streams ---------------------------------------------------------------------
+
+
+class Piped:
+    """What a program writes into another one."""
+
+    def __init__(self, path):
+        self.buffer = BytesIO(Path(path).read_bytes())
+
+    def isatty(self):
+        return False
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "csv.gz", "parquet", "feather"])
+def test_tables_are_read_from_stdin(shell, fitted, monkeypatch, suffix):
+    path = write(make_table(), f"piped.{suffix}")
+    expected = shell.run("predict", fitted, path, "--keep", "none")
+    monkeypatch.setattr("sys.stdin", Piped(path))
+    assert shell.run("predict", fitted, "-", "--keep", "none") == expected
+
+
+def test_a_fit_to_stdin_and_a_report_to_stdout(shell, fitted, monkeypatch):
+    monkeypatch.setattr("sys.stdin", Piped("table.csv"))
+    shell.run("fit", "-", "-t", "kind", "-o", "piped.hmx", *QUICK)
+    assert shell.err.splitlines()[-1].startswith("Next: hybridmix report piped.hmx TABLE")
+    page = shell.run("report", "piped.hmx", "table.csv", "-o", "-", "--no-baselines")
+    assert page.startswith("<!")
+    monkeypatch.setattr("sys.stdin", Piped("table.csv"))
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    assert "nothing is piped into it" in shell.fail("impute", "-")

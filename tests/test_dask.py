@@ -117,24 +117,3 @@ def test_searches_take_partitions():
 def test_fitted_models_hold_nothing_of_dask():
     model = MixtureDensity(1, covariance_type="full").fit(partitioned()[FEATURES])
     assert b"dask" not in pickle.dumps(model)
-
-
-def test_results_do_not_depend_on_the_number_of_workers():
-    distributed = pytest.importorskip("distributed")
-    options = {**OPTIONS, "covariance_type": "full", "tradeoff": 3.0, "n_steps": 3}
-    found = []
-    for n_workers in (1, 2):
-        with (
-            dask.config.set(scheduler=None),
-            distributed.LocalCluster(
-                n_workers=n_workers,
-                threads_per_worker=1,
-                processes=False,
-                dashboard_address=None,
-            ) as cluster,
-            distributed.Client(cluster),
-        ):
-            frame = partitioned()[[*FEATURES, "species"]]
-            model = HybridMixtureClassifier(**options).fit(frame, "species")
-            found.append(model.predict_proba(X))
-    np.testing.assert_array_equal(*found)

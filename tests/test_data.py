@@ -7,6 +7,7 @@ import pytest
 from helpers import plain_classifier
 from scipy import sparse
 
+import hybridmix
 from hybridmix import MixtureDensity, MixtureImputer
 from hybridmix.data import Dataset, Rows, Schema, encode_labels, read_training_table
 from hybridmix.data.columns import read_columns
@@ -148,11 +149,33 @@ def test_dates_are_refused_by_name():
         )
 
 
-def test_sparse_is_refused():
-    with pytest.raises(TypeError, match=r"[Ss]parse"):
-        MixtureDensity(n_components=1, covariance_type="full", covariance_prior=1.0).fit(
-            sparse.eye(5).tocsr()
-        )
+DENSE = [
+    name
+    for name in hybridmix.__all__
+    if hasattr(getattr(hybridmix, name), "fit")
+    and name not in {"MEDClassifier", "MEDRegressor", "MEDFeatureSelector"}
+    and "MultiTask" not in name
+]
+
+
+@pytest.mark.parametrize("name", DENSE)
+def test_sparse_is_refused_with_the_way_out(name):
+    rows = sparse.eye_array(6).tocsr()
+    with pytest.raises(TypeError, match=r"X is sparse .* \.toarray\(\) .* spiked"):
+        getattr(hybridmix, name)().fit(rows, [0, 1] * 3)
+
+
+def test_sparse_columns_of_a_frame_are_refused():
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": pd.arrays.SparseArray([0.0, 1.0])})
+    with pytest.raises(TypeError, match=r"column 'b' is sparse.*\['b'\].sparse.to_dense"):
+        MixtureDensity().fit(frame)
+
+
+def test_zeros_of_a_sparse_table_become_spikes():
+    rng = np.random.default_rng(0)
+    X = rng.gamma(2.0, size=(200, 2)) * (rng.random((200, 2)) < 0.3)
+    model = MixtureDensity(n_components=1).fit(sparse.csr_array(X).toarray())
+    assert [shape.spikes for shape in model.schema_.shapes.values()] == [(0.0,)] * 2
 
 
 def test_infinite_values_are_named():

@@ -195,7 +195,7 @@ def test_sparse_tables(cancer):
             dense.decision_function(X),
             atol=1e-3,
         )
-    with pytest.raises(TypeError, match="Sparse data was passed"):
+    with pytest.raises(TypeError, match="X is sparse"):
         MEDClassifier("rbf").fit(sparse.csr_array(X), y)
 
 

@@ -36,9 +36,9 @@ from hybridmix.tasks import baselines, trials
 from hybridmix.tasks.base import dealt_folds
 
 ALL = {section.anchor for section in SECTIONS}
-OF_CLASSES = ALL - {"predictions"}
+OF_CLASSES = ALL - {"predictions", "dependence"}
 OF_NUMBERS = ALL - {"errors"}
-WITHOUT_CLASSES = ALL - {"errors", "predictions", "missing", "features"}
+WITHOUT_CLASSES = OF_CLASSES - {"errors", "missing", "features", "worked"}
 MINUS = "\N{MINUS SIGN}"
 VOID = {"meta", "link", "br", "img", "hr"}
 
@@ -544,7 +544,7 @@ def test_very_many_classes_have_no_table_of_all_pairs(monkeypatch, fitted):
     monkeypatch.setattr(errors, "_MAX_SHARES", 2)
     monkeypatch.setattr(errors, "_MAX_CONFUSED", 2)
     page = check(report(*fitted, cv=2, baselines=False).html)
-    assert [rows[0][1] for rows in page.tables["errors"]] == ["mistaken for"]
+    assert page.tables["errors"][0][0][1] == "mistaken for"
 
 
 @pytest.mark.parametrize("y", [None, "unlabelled"])
@@ -558,14 +558,15 @@ def test_without_labels(fitted, y):
 
 
 def test_large_tables_are_sampled(fitted, monkeypatch):
-    from hybridmix.reporting import subject
+    from hybridmix.reporting import findings, subject
     from hybridmix.reporting.sections import features, missing
 
     model, X, y = fitted
     monkeypatch.setattr(trials, "MAX_ROWS", 60)
     monkeypatch.setattr(subject, "MAX_SCORED", 50)
     monkeypatch.setattr(missing, "MAX_ROWS", 20)
-    monkeypatch.setattr(features, "MAX_ROWS", 20)
+    monkeypatch.setattr(findings, "MAX_JUDGING", 20)
+    monkeypatch.setattr(features, "MAX_JUDGING", 20)
     page = check(report(model, X, y, cv=2, baselines=False).html)
     assert f"60 of {len(X)} rows took part" in page.text["quality"]
     assert f"50 of {len(X)} rows" in page.text["density"]

@@ -161,7 +161,7 @@ def test_sections_are_visible_and_nothing_sticks_out(browser, page, width):
             continue
         found = browser.find_element("id", section.anchor)
         assert found.is_displayed()
-        assert found.size["height"] > 50
+        assert found.size["height"] > 40
         assert found.find_element("tag name", "h2").text == section.title
         assert browser.find_elements("css selector", f"nav a[href='#{section.anchor}']")
     widths = browser.execute_script(
@@ -173,6 +173,35 @@ def test_sections_are_visible_and_nothing_sticks_out(browser, page, width):
         "(text) => text.getBoundingClientRect().height))"
     )
     assert smallest >= 10
+
+
+def test_large_tables_stay_short(browser, tmp_path):
+    """A page on 57 columns and 26 classes is no taller than 6,000 pixels."""
+    rng = np.random.default_rng(0)
+    names = [f"a name of some length {k}" if k % 3 else f"m{k}" for k in range(57)]
+    y = np.array(list("ABCDEFGHIJKLMNOPQRSTUVWXYZ"))[np.arange(260) % 26]
+    centres = rng.normal(size=(26, 57))
+    X = pd.DataFrame(centres[np.arange(260) % 26] + rng.normal(size=(260, 57)))
+    X = X.set_axis(names, axis=1).mask(rng.random((260, 57)) < 0.1)
+    model = plain_classifier("likelihood", covariance_type="diag", random_state=0)
+    path = tmp_path / "large.html"
+    report(model.fit(X, y), X, y, cv=2, baselines=False).save(path)
+    show(browser, path.as_uri(), 1280)
+    height = "return document.documentElement.scrollHeight"
+    assert browser.execute_script(height) <= 6000
+    # The heat map of all classes scrolls in a frame of its own, both ways.
+    frame = browser.find_element("css selector", ".heat")
+    assert frame.size["height"] <= 400
+    assert browser.execute_script(
+        "return arguments[0].scrollHeight > arguments[0].clientHeight", frame
+    )
+    folded = browser.find_element("css selector", "#training summary")
+    content = browser.find_element("css selector", "#training details > *:last-child")
+    assert not content.is_displayed()
+    # Titles of folded sections open them, by the keyboard as well.
+    folded.send_keys(" ")
+    assert content.is_displayed()
+    assert browser.get_log("browser") == []
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -197,10 +226,10 @@ def test_themes_and_print(browser, page):
 def test_links_work_in_a_notebook(browser, page):
     show(browser, page.replace("report.html", "notebook.html"), 1280)
     browser.switch_to.frame(browser.find_element("tag name", "iframe"))
-    browser.find_element("css selector", "nav a[href='#density']").click()
+    browser.find_element("css selector", "nav a[href='#columns']").click()
     from selenium.webdriver.support.wait import WebDriverWait
 
-    top = "return document.querySelector('#density').getBoundingClientRect().top"
+    top = "return document.querySelector('#columns').getBoundingClientRect().top"
     # Scrolling is smooth and takes a moment.
     WebDriverWait(browser, 10).until(lambda page: abs(page.execute_script(top)) < 50)
     browser.switch_to.default_content()

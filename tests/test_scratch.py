@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+from sequence_helpers import make_chains, make_sequences
 
 from hybridmix._scratch import empty, lasting, release, reused
 
@@ -72,3 +73,18 @@ def test_threads_have_their_own_memory():
     thread.start()
     thread.join()
     assert not np.shares_memory(found[0], arrays_of_a_chunk()[0])
+
+
+def test_prepared_sequences_outlast_the_work_on_a_chunk():
+    rows = make_sequences([5, 3, 4])
+    model = make_chains("diag x categorical")
+    expected = model.evaluate(model.prepare(rows)).log_joint
+    prepared = model.prepare(rows)
+    with reused():  # makes room for all that follows
+        empty((100_000,))
+    for _ in range(3):
+        with reused():
+            found = model.evaluate(prepared).log_joint
+            np.testing.assert_array_equal(found, expected)
+        with reused():  # of another chunk
+            empty((100_000,))[...] = np.nan

@@ -21,7 +21,8 @@ from hybridmix.tasks.regress import forecasts_of
 
 N_TRAINED = 250
 OF_TARGETS = {"target-0", "target-1", "target-2"}
-SHARED = {"summary", "data", "components", "density", "training", "reproduce"}
+SHARED = {"verdict", "summary", "columns", "map", "data"}
+SHARED |= {"components", "density", "training", "reproduce"}
 
 
 def make_tables():

@@ -35,14 +35,15 @@ def grouped_logsumexp(
         Sums of what `values` now holds.
     """
     shape = (len(offsets) - 1, values.shape[1])
-    logs, sums = empty(shape), empty(shape)
+    largest, sums = empty(shape, values.dtype), empty(shape, values.dtype)
     for groups, block in group_blocks(values, offsets):
-        np.max(block, axis=1, out=logs[groups])
-        block -= logs[groups, None]
+        np.max(block, axis=1, out=largest[groups])
+        block -= largest[groups, None]
         np.maximum(block, _NEGLIGIBLE, out=block)
         np.exp(block, out=block)
         np.sum(block, axis=1, out=sums[groups])
-    logs += np.log(sums, out=empty(shape))
+    logs = np.log(sums, out=empty(shape))
+    logs += largest
     return logs, sums
 
 

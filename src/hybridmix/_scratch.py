@@ -15,13 +15,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
+import numpy.typing as npt
 
 from hybridmix._typing import FloatArray
 
-# Arrays start where a line of the cache does; this many numbers make one.
-_LINE = 8
-# No thread keeps more numbers than this.
-_MOST = 1 << 23
+# Arrays start where a line of the cache does; this many bytes make one.
+_LINE = 64
+# No thread keeps more bytes than this.
+_MOST = 64 << 20
 
 
 class _Thread(threading.local):
@@ -38,7 +39,7 @@ class _Thread(threading.local):
     """
 
     def __init__(self) -> None:
-        self.memory = np.empty(0)
+        self.memory = np.empty(0, np.uint8)
         self.n_used = 0
         self.reuses = False
 
@@ -46,7 +47,7 @@ class _Thread(threading.local):
 _thread = _Thread()
 
 
-def empty(shape: tuple[int, ...]) -> FloatArray:
+def empty(shape: tuple[int, ...], dtype: npt.DTypeLike = np.float64) -> FloatArray:
     """Return an array that is not initialised, as `numpy.empty` does.
 
     If it is taken within `reused`, its memory belongs to other arrays after the end of
@@ -56,14 +57,16 @@ def empty(shape: tuple[int, ...]) -> FloatArray:
     ----------
     shape : tuple of int
         Of the array.
+    dtype : dtype
+        Of its numbers.
     """
     if not _thread.reuses:
-        return np.empty(shape)
-    first, size = _thread.n_used, math.prod(shape)
+        return np.empty(shape, dtype)
+    first, size = _thread.n_used, math.prod(shape) * np.dtype(dtype).itemsize
     _thread.n_used += -(-size // _LINE) * _LINE
     if first + size > len(_thread.memory):
-        return np.empty(shape)
-    return _thread.memory[first : first + size].reshape(shape)
+        return np.empty(shape, dtype)
+    return _thread.memory[first : first + size].view(dtype).reshape(shape)
 
 
 @contextmanager
@@ -82,7 +85,7 @@ def _give_back(first: int) -> None:
     """Let memory from a place on be used again; keep as much as was wanted."""
     wanted = min(_thread.n_used, _MOST)
     if first == 0 and len(_thread.memory) < wanted:
-        _thread.memory = np.empty(wanted)
+        _thread.memory = np.empty(wanted, np.uint8)
     _thread.n_used = first
 
 
@@ -99,4 +102,4 @@ def lasting() -> Iterator[None]:
 
 def release() -> None:
     """Give back what this thread has kept."""
-    _thread.memory = np.empty(0)
+    _thread.memory = np.empty(0, np.uint8)

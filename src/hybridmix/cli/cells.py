@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,6 +22,8 @@ MISSING = frozenset(
 Marks = frozenset[str]
 ALL = slice(None)
 TEXT_TYPES = ("string", "large_string", "string_view")
+# Marks between the thousands of numbers, by the mark of fractions.
+_GROUPINGS = {".": (",", "'", "\u2019", " "), ",": (".", "'", "\u2019", " ")}
 # Fewer cells than this are read faster one by one than all at once.
 _FEW_CELLS = 200
 
@@ -65,10 +69,21 @@ class Column(Protocol):
 
 @dataclass(frozen=True)
 class TextColumn:
-    """Cells of a text file, unchanged."""
+    """Cells of a text file, unchanged.
+
+    Attributes
+    ----------
+    cells : list of str
+        The cells.
+    decimal : str
+        The mark of fractions.
+    thousands : str
+        The mark between thousands, ``1,467.45``; empty if numbers have none.
+    """
 
     cells: list[str]
     decimal: str = "."
+    thousands: str = ""
 
     def __len__(self) -> int:
         return len(self.cells)
@@ -76,6 +91,10 @@ class TextColumn:
     def texts(self, marks: Marks) -> list[str | None]:
         """Return the cells without blanks around them, None where missing."""
         stripped = (cell.strip() for cell in self.cells)
+        if self.thousands:
+            stripped = (
+                ungrouped(cell, self.thousands, self.decimal) for cell in stripped
+            )
         return [None if cell in marks else cell for cell in stripped]
 
     def numbers(self, marks: Marks, allow_infinite: bool = False) -> FloatArray:
@@ -96,7 +115,7 @@ class TextColumn:
         cells = list(self.cells)
         for row in np.flatnonzero(holes).tolist():
             cells[row] = written_value(values[row], self.decimal, digits=10)
-        return TextColumn(cells, self.decimal)
+        return replace(self, cells=cells)
 
     def written(self, decimal: str, rows: slice = ALL) -> list[str]:
         """Return cells as they are."""
@@ -187,6 +206,8 @@ def kind_of_type(dtype: pa.DataType) -> str:
 def parse_number(text: str, decimal: str = ".", allow_infinite: bool = False) -> float:
     """Read a number; refuse NaN, and underscores, which only Python allows."""
     if decimal != ".":
+        if _grouped(".", decimal).fullmatch(text):
+            raise ValueError(f"{text!r} has a mark between its thousands.")
         text = text.replace(decimal, ".")
     number = float(text)
     is_refused = math.isnan(number) or (math.isinf(number) and not allow_infinite)
@@ -202,6 +223,31 @@ def is_number(text: str, decimal: str = ".", allow_infinite: bool = False) -> bo
     except ValueError:
         return False
     return True
+
+
+def ungrouped(text: str, thousands: str, decimal: str) -> str:
+    """Return a number without the marks between its thousands; other text as it is."""
+    if not _grouped(thousands, decimal).fullmatch(text):
+        return text
+    return "".join(text.split()) if thousands.isspace() else text.replace(thousands, "")
+
+
+def grouping_of(text: str, decimal: str) -> str | None:
+    """Return the mark between the thousands of a number; None if it has none."""
+    for mark in _GROUPINGS[decimal]:
+        if _grouped(mark, decimal).fullmatch(text):
+            return mark
+    return None
+
+
+@cache
+def _grouped(thousands: str, decimal: str) -> re.Pattern[str]:
+    """Return what numbers with a mark between their thousands look like."""
+    # There are blanks that no line is broken at, which look the same.
+    mark = r"\s" if thousands.isspace() else re.escape(thousands)
+    return re.compile(
+        rf"[+-]?[1-9]\d{{0,2}}(?:{mark}\d{{3}})+(?:{re.escape(decimal)}\d*)?"
+    )
 
 
 def written_value(value: Any, decimal: str = ".", digits: int = 15) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from shlex import quote
 
 import numpy as np
 
 from hybridmix._typing import FloatArray
-from hybridmix.cli.cells import CellError, Column, Marks
+from hybridmix.cli.cells import CellError, Column, Marks, grouping_of, is_number
 from hybridmix.cli.tables import Chunk, InputError, Table, as_option, not_a_number
 
 # Text with more values than this, and more than half as many as cells, names the rows.
@@ -19,7 +20,9 @@ _TOO_MANY = 10_000
 # Whole numbers with at most this many values may be codes.
 _FEW = 10
 # Up to this many other values among numbers may be marks of missing values.
-_FEW_STRAYS = 3
+_FEW_STRAYS = 5
+# What `--categorical` calls all columns that may be codes.
+CODES = "codes"
 _N_EXAMPLES = 3
 # How the reason for such a column ends.
 MAYBE_CODES = "(codes?)"
@@ -50,6 +53,8 @@ class ColumnKind:
         Some of its values.
     missing : float
         Share of the rows that do not have it.
+    advice : str
+        What to do if cells spoil the column; empty if none do.
     """
 
     name: str
@@ -57,12 +62,14 @@ class ColumnKind:
     reason: str
     examples: tuple[str, ...]
     missing: float
+    advice: str = ""
 
 
 @dataclass
 class _Findings:
     """What the rows so far show about a column."""
 
+    decimal: str = "."
     n_rows: int = 0
     n_missing: int = 0
     # In order of appearance; None when there are too many to hold.
@@ -70,6 +77,10 @@ class _Findings:
     examples: tuple[str, ...] = ()
     # Cells that are not numbers, up to the number that makes a column text.
     strays: set[str] = field(default_factory=set)
+    n_strays: int = 0
+    # The first number with marks between its thousands, if all others are numbers.
+    grouped: str | None = None
+    is_numeric: bool = True
     # The first infinite number: its row, counted from 1, and its text.
     infinite: tuple[int, str] | None = None
     is_whole: bool = True
@@ -86,6 +97,7 @@ class _Findings:
             self.examples = tuple(list(self.values)[:_N_EXAMPLES])
             self.values = self.values if len(self.values) <= _TOO_MANY else None
         numbers = self._numbers(column, marks)
+        self._note_strays(texts)
         if numbers is not None:
             self._note_infinite(numbers, cells)
             self.has_leading_zero |= any(map(_LEADING_ZERO.fullmatch, texts))
@@ -102,6 +114,18 @@ class _Findings:
             except CellError as error:
                 self.strays.add(error.text)
         return None
+
+    def _note_strays(self, texts: list[str]) -> None:
+        """Count what is not a number, and look for marks between thousands."""
+        if not self.strays or not self.is_numeric:
+            return
+        self.n_strays += sum(text in self.strays for text in texts)
+        for text in dict.fromkeys(texts):
+            if grouping_of(text, self.decimal) is not None:
+                self.grouped = self.grouped or text
+            elif not is_number(text, self.decimal, allow_infinite=True):
+                # A few strays are marks of missing values; more make it text.
+                self.is_numeric = self.is_mostly_number
 
     def _note_infinite(self, numbers: FloatArray, cells: list[str | None]) -> None:
         is_infinite = np.isinf(numbers)
@@ -130,6 +154,17 @@ class _Findings:
     @property
     def n_observed(self) -> int:
         return self.n_rows - self.n_missing
+
+    @property
+    def is_spoilt(self) -> bool:
+        """Whether numbers of many values have a few other values among them."""
+        if not self.strays or not self.is_mostly_number:
+            return False
+        if self.values is None or self.names_rows:
+            return True
+        n_numbers = len(self.values) - len(self.strays)
+        is_varied = n_numbers > (_MANY if self.is_whole else _FEW)
+        return is_varied and self.n_strays < self.n_observed / 2
 
     @property
     def names_rows(self) -> bool:
@@ -179,9 +214,12 @@ def inferred_kinds(
     kinds : list of ColumnKind
         In the order of the file.
     """
-    named = {"real": real, "categorical": categorical, "dropped": dropped}
+    # A column of that name is meant rather than all that may be codes.
+    are_codes = CODES in categorical and CODES not in table.names
+    categories = set(categorical) - {CODES} if are_codes else categorical
+    named = {"real": real, "categorical": categories, "dropped": dropped}
     given = _given_kinds(table, named, dict(roles or {}))
-    findings = {name: _Findings() for name in table.names}
+    findings = {name: _Findings(table.decimal) for name in table.names}
     for chunk in chunks:
         for name, column in chunk.columns.items():
             findings[name].add(column, marks)
@@ -189,11 +227,26 @@ def inferred_kinds(
         _decided(name, findings[name], table.given_kind(name), given.get(name))
         for name in table.names
     ]
+    _check_finite(table, kinds, findings)
+    return [_as_code(kind) for kind in kinds] if are_codes else kinds
+
+
+def _check_finite(
+    table: Table, kinds: list[ColumnKind], findings: dict[str, _Findings]
+) -> None:
+    """Refuse real columns that hold an infinite number."""
     for kind in kinds:
         infinite = findings[kind.name].infinite
         if kind.kind == "real" and infinite is not None:
             raise InputError(not_a_number(table, kind.name, *infinite))
-    return kinds
+
+
+def _as_code(kind: ColumnKind) -> ColumnKind:
+    """Return the kind of a column; categorical if it may be codes."""
+    if not kind.reason.endswith(MAYBE_CODES):
+        return kind
+    reason = kind.reason.removesuffix(MAYBE_CODES) + "as codes"
+    return replace(kind, kind="categorical", reason=reason)
 
 
 def _given_kinds(
@@ -222,7 +275,29 @@ def _decided(
     else:
         kind, reason = _seen_kind(name, found, typed)
     missing = found.n_missing / max(found.n_rows, 1)
-    return ColumnKind(name, kind, reason, found.examples, missing)
+    advice = ""
+    if given in (None, "target") and typed is None and not found.is_number:
+        advice = _advice(name, found)
+    if given is None and advice:
+        kind, reason = "dropped", advice.replace(f" of {name!r}", "")
+    return ColumnKind(name, kind, reason, found.examples, missing, advice)
+
+
+def _advice(name: str, found: _Findings) -> str:
+    """Say which option makes numbers of a column; nothing if there is none."""
+    if found.grouped is not None and found.is_numeric:
+        mark = grouping_of(found.grouped, found.decimal)
+        return (
+            f"{found.grouped} of {name!r} looks like a number: use --thousands "
+            f"{quote(str(mark))}"
+        )
+    if not found.is_spoilt:
+        return ""
+    n_numbers = found.n_observed - found.n_strays
+    return (
+        f"{n_numbers:,} of {found.n_observed:,} values of {name!r} are numbers; if the "
+        f"others are missing, use --na {as_option(*sorted(found.strays))}"
+    )
 
 
 def _seen_kind(name: str, found: _Findings, typed: str | None) -> tuple[str, str]:
@@ -266,12 +341,6 @@ def _decided_number(name: str, found: _Findings) -> tuple[str, str]:
 
 
 def _decided_category(name: str, found: _Findings) -> tuple[str, str]:
-    if found.names_rows and found.is_mostly_number and not found.is_number:
-        stray = min(found.strays)
-        return "dropped", (
-            f"numbers, but also {stray!r}; if it means missing, use "
-            f"--na {as_option(stray)}"
-        )
     if found.names_rows:
         return "dropped", (
             f"looks like an identifier; keep it with --categorical {as_option(name)}"

@@ -25,6 +25,7 @@ from hybridmix.cli.large import (
 from hybridmix.cli.models import Model, as_frame, numbers_of
 from hybridmix.cli.sequences import NO_KEYS, Keys, one_label_each, one_weight_each
 from hybridmix.cli.tables import CHUNK_ROWS, InputError, Table
+from hybridmix.cli.text_format import USUAL, TextFormat
 from hybridmix.cli.values import Texts, without_mark
 from hybridmix.data.sequences import Sequences
 from hybridmix.data.stacking import take_rows
@@ -46,6 +47,7 @@ class Reading:
     weight: str | None = None
     task: str | None = None
     keys: Keys = NO_KEYS
+    text: TextFormat = USUAL
     memory: Memory = ANY_FREE
 
     @property
@@ -107,6 +109,7 @@ class Training:
             dropped,
             reading.marks,
             reading.keys,
+            reading.text.thousands,
         )
 
 
@@ -139,6 +142,7 @@ def read_training(
         dropped=reading.drop,
         roles=_roles(table, reading),
     )
+    _check_target(kinds, reading)
     if not any(kind.kind in ("real", "categorical") for kind in kinds):
         raise InputError(f"{table.path} has no column to learn from.")
     found = excess(table, kinds, reading.memory)
@@ -172,6 +176,17 @@ def _in_memory(
         target = _target(columns[reading.target], reading, table, console)
         kinds = [_with_reason(kind, target.reason) for kind in kinds]
     return Training(kinds, frame, target, weights)
+
+
+def _check_target(kinds: list[ColumnKind], reading: Reading) -> None:
+    """Refuse a target of numbers with other text among them, which would be classes."""
+    if reading.task is not None or reading.unlabelled is not None:
+        return
+    for kind in kinds:
+        if kind.kind == "target" and kind.advice:
+            raise InputError(
+                f"--target {kind.name}: {kind.advice}; for classes, --task classify."
+            )
 
 
 def _in_blocks(
@@ -308,6 +323,7 @@ def fit_to_itself(
 ) -> Model:
     """Fit an estimator without labels to the table that it will be applied to."""
     training = read_training(table, reading, console)
+    warn_of_spoilt(training.kinds, console)
     warn_of_dropped(training.kinds, reading, console)
     fitted = fit(estimator, training, console)
     # The result of half a fit would look like any other.
@@ -315,10 +331,18 @@ def fit_to_itself(
     return training.model(fitted, reading)
 
 
+def warn_of_spoilt(kinds: list[ColumnKind], console: Console) -> None:
+    """Say which options make numbers of columns that are nearly so."""
+    spoilt = [kind for kind in kinds if kind.advice and kind.kind == "dropped"]
+    for kind in spoilt[:_NAMED]:
+        console.warn(f"{kind.advice} (it is left out)")
+
+
 def warn_of_dropped(kinds: list[ColumnKind], reading: Reading, console: Console) -> None:
     """Name the columns that are left out although no option says so."""
     dropped = [k for k in kinds if k.kind == "dropped" and k.name not in reading.drop]
     for kind in dropped[:_NAMED]:
-        console.warn(f"column {kind.name!r} is left out: {kind.reason}")
+        if not kind.advice:
+            console.warn(f"column {kind.name!r} is left out: {kind.reason}")
     if len(dropped) > _NAMED:
         console.warn(f"{len(dropped) - _NAMED} more columns are left out")

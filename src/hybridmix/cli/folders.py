@@ -20,14 +20,15 @@ from hybridmix.cli.tables import (
     TextTable,
     TypedTable,
 )
+from hybridmix.cli.text_format import USUAL, TextFormat
 from hybridmix.data.block_readers import open_dataset, reader_of
 
 
 class TextFolder(Table):
     """A folder of CSV or TSV files with the same columns; each has a header."""
 
-    def __init__(self, path: Path, files: list[Path]) -> None:
-        self._parts = [TextTable(file) for file in files]
+    def __init__(self, path: Path, files: list[Path], text: TextFormat = USUAL) -> None:
+        self._parts = [TextTable(file, text) for file in files]
         super().__init__(path)
         first = self._parts[0]
         self.separator, self.decimal = first.separator, first.decimal
@@ -84,22 +85,23 @@ class TypedFolder(TypedTable):
                 yield batch, done / total
 
 
-def open_folder(path: Path) -> Table:
+def _ending(files: list[Path], suffixes: tuple[str, ...]) -> list[Path]:
+    """Return the files whose names have one of some suffixes."""
+    return [file for file in files if file.name.lower().endswith(suffixes)]
+
+
+def open_folder(path: Path, text: TextFormat = USUAL) -> Table:
     """Open a folder of text files, or of Parquet or Feather files."""
-    text, typed = _files(path, TEXT_SUFFIXES), _files(path, TYPED_SUFFIXES)
-    if text and typed:
+    files = [file for file in sorted(path.rglob("*")) if file.is_file()]
+    texts, typed = _ending(files, TEXT_SUFFIXES), _ending(files, TYPED_SUFFIXES)
+    if texts and typed:
         raise InputError(
-            f"{path} has {text[0].name} and {typed[0].name}; name a folder of files that "
-            "are parts of one table."
+            f"{path} has {texts[0].name} and {typed[0].name}; name a folder of files "
+            "that are parts of one table."
         )
-    if text:
-        return TextFolder(path, text)
+    if texts:
+        return TextFolder(path, texts, text)
     if typed:
         return TypedFolder(path)
     known = ", ".join(TEXT_SUFFIXES + TYPED_SUFFIXES)
     raise InputError(f"{path} is a folder without any file of a table ({known}).")
-
-
-def _files(path: Path, suffixes: tuple[str, ...]) -> list[Path]:
-    found = (file for file in sorted(path.rglob("*")) if file.is_file())
-    return [file for file in found if file.name.lower().endswith(suffixes)]

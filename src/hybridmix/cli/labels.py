@@ -13,7 +13,7 @@ import numpy as np
 from hybridmix.cli.cells import CellError, is_number, parsed
 from hybridmix.cli.columns import is_identifying
 from hybridmix.cli.console import Console
-from hybridmix.cli.tables import InputError, Table, as_option
+from hybridmix.cli.tables import InputError, Table, way_out
 from hybridmix.cli.values import Texts, without_mark
 
 CLASSIFY, REGRESS = "classify", "regress"
@@ -162,8 +162,8 @@ def _numbers(texts: Texts, name: str, table: Table) -> np.ndarray:
         row, text = error.position + 1, error.text
         raise InputError(
             f"--task regress: row {row} of --target {name} has {text!r}, which is not a "
-            f"finite number. If it means a missing value: --na {as_option(text)}. If the "
-            "target has classes: --task classify."
+            f"finite number. {way_out(text, table.decimal)} If the target has classes: "
+            "--task classify."
         ) from None
 
 

@@ -43,6 +43,8 @@ class Model:
         Cells that count as missing.
     keys : Keys
         Columns of the table that make sequences of its rows, if the model is of those.
+    thousands : str
+        The mark between the thousands of numbers in text files; empty for none.
     """
 
     estimator: Any
@@ -52,6 +54,7 @@ class Model:
     dropped: tuple[str, ...] = ()
     marks: Marks = MISSING
     keys: Keys = NO_KEYS
+    thousands: str = ""
 
     @classmethod
     def load(cls, path: Path, more_marks: Sequence[str] = ()) -> Model:
@@ -66,6 +69,7 @@ class Model:
             dropped=tuple(kept.get("dropped", ())),
             marks=MISSING.union(kept.get("missing", ()), more_marks),
             keys=Keys(tuple(kept.get("sequence", ())), kept.get("time")),
+            thousands=kept.get("thousands", ""),
         )
 
     def save(self, path: Path) -> None:
@@ -77,6 +81,8 @@ class Model:
             "dropped": list(self.dropped),
             "missing": sorted(self.marks - MISSING),
         }
+        if self.thousands:
+            table["thousands"] = self.thousands
         if self.is_sequential:
             table |= {"sequence": list(self.keys.sequence), "time": self.keys.time}
         hybridmix.save(self.estimator, path, metadata={_METADATA: table})

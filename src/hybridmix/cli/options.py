@@ -43,7 +43,8 @@ TablePath = Annotated[
     Path,
     typer.Argument(
         metavar="TABLE",
-        help="A .csv, .tsv (also .gz), .parquet or .feather file, or a folder of them.",
+        help="A .csv, .tsv (also .gz), .parquet or .feather file, a folder of them, or - "
+        "for stdin.",
     ),
 ]
 ModelPath = Annotated[
@@ -147,7 +148,8 @@ TimeName = Annotated[
 Categorical = Annotated[
     list[str] | None,
     typer.Option(
-        help="Columns to treat as categorical: A,B.",
+        help="Columns to treat as categorical: A,B. The word codes means all columns "
+        "of a few whole numbers.",
         metavar="NAMES",
         rich_help_panel=_COLUMNS,
     ),
@@ -172,6 +174,23 @@ MissingMarks = Annotated[
         "--na",
         help="More texts for missing values, besides empty cells, NA, NaN, ? and null.",
         metavar="TEXTS",
+        rich_help_panel=_COLUMNS,
+    ),
+]
+Thousands = Annotated[
+    str,
+    typer.Option(
+        help="Mark between the thousands of numbers in text files: , for 1,467.45. A "
+        "model remembers it.",
+        metavar="MARK",
+        rich_help_panel=_COLUMNS,
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        help="Encoding of text files, if not UTF-8: cp1252 for many from Windows.",
+        metavar="NAME",
         rich_help_panel=_COLUMNS,
     ),
 ]

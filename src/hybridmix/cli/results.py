@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from hybridmix.cli.tables import Chunk, InputError, Table
 from hybridmix.cli.targets import check_distribution
 from hybridmix.cli.values import split
 from hybridmix.cli.writing import Write, writing
+from hybridmix.data.stacking import take_rows
 from hybridmix.estimators.base import outlier_level
 from hybridmix.estimators.targets import has_distribution
 from hybridmix.metrics import COVERAGE
@@ -188,11 +190,24 @@ def free_name(name: str, columns: Collection[str]) -> str:
 
 @dataclass(frozen=True)
 class WorstRow:
-    """A row of low typicality, with its number in the table."""
+    """A row or sequence of low typicality.
+
+    Attributes
+    ----------
+    row : int
+        Its number in the table, from 1.
+    typicality : float
+        How typical it is.
+    cells : dict of str to str
+        Its cells, as the table has them; of a sequence, its id and length.
+    features : data frame or ndarray of shape (T, d)
+        What the model sees: one row, or the frames of the sequence.
+    """
 
     row: int
     typicality: float
     cells: dict[str, str]
+    features: Any
 
 
 class Worst:
@@ -202,15 +217,28 @@ class Worst:
         self._most = most
         self.rows: list[WorstRow] = []
 
-    def add(self, chunk: Chunk, typicality: FloatArray) -> None:
-        """Take note of the worst rows of a chunk."""
+    def add(
+        self, chunk: Chunk, typicality: FloatArray, features: Callable[[int], Any]
+    ) -> None:
+        """Take note of the worst rows of a chunk.
+
+        Parameters
+        ----------
+        chunk : Chunk
+            The rows.
+        typicality : ndarray of shape (n,)
+            How typical they are.
+        features : callable
+            Returns what the model sees of a row, by its position.
+        """
         for position in np.argsort(typicality, kind="stable")[: self._most].tolist():
             cells = {
                 name: column.written(".", slice(position, position + 1))[0]
                 for name, column in chunk.columns.items()
             }
             row = chunk.start + position + 1
-            self.rows.append(WorstRow(row, float(typicality[position]), cells))
+            score = float(typicality[position])
+            self.rows.append(WorstRow(row, score, cells, features(position)))
         self.rows = heapq.nsmallest(
             self._most, self.rows, key=lambda worst: (worst.typicality, worst.row)
         )
@@ -222,9 +250,15 @@ def typicalities(
     """Return the typicality of all rows, and take note of the worst."""
     parts = []
     for chunk in console.track(matching.table.chunks(chunk_rows), "scoring"):
-        parts.append(matching.model.estimator.typicality(matching.frame(chunk)))
-        worst.add(chunk, parts[-1])
+        frame = matching.frame(chunk)
+        parts.append(matching.model.estimator.typicality(frame))
+        worst.add(chunk, parts[-1], partial(_one_row, frame))
     return np.concatenate(parts)
+
+
+def _one_row(frame: Any, position: int) -> Any:
+    """Return a row of a table, as a table."""
+    return take_rows(frame, np.array([position]))
 
 
 def level_of(

@@ -165,7 +165,9 @@ def typicalities(
     read = read_file_sequences(matching, console)
     chunk = Chunk(0, _named(matching, read), 1.0)
     scores = matching.model.estimator.typicality(read.sequences)
-    worst.add(chunk, scores)
+    frames = read.sequences.frames
+    ends = [0, *np.cumsum(read.sequences.lengths).tolist()]
+    worst.add(chunk, scores, lambda k: slice_rows(frames, ends[k], ends[k + 1]))
     return [chunk], scores
 
 

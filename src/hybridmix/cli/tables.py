@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gc
 import gzip
-import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator
@@ -22,20 +22,31 @@ from typing import Any, BinaryIO, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hybridmix.cli.cells import Column, TextColumn, TypedColumn, kind_of_type
+from hybridmix.cli.cells import (
+    Column,
+    TextColumn,
+    TypedColumn,
+    grouping_of,
+    kind_of_type,
+)
+from hybridmix.cli.stdin import spooled_stdin
+from hybridmix.cli.text_format import (
+    USUAL,
+    TextFormat,
+    sniffed_decimal,
+    sniffed_separator,
+)
+from hybridmix.cli.text_format import (
+    InputError as InputError,
+)
 
 TEXT_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 TYPED_SUFFIXES = (".parquet", ".feather")
-_SEPARATORS = ",;\t|"
 CHUNK_ROWS = 20_000
 # Lines of a file that show how it writes fractions.
 _SNIFFED_LINES = 200
 # A cell may hold a whole document; csv's own limit is 131,072 characters.
 csv.field_size_limit(2**27)
-
-
-class InputError(ValueError):
-    """A file, a column or an option that cannot be used; one line says why."""
 
 
 @dataclass(frozen=True)
@@ -125,14 +136,20 @@ class Table(ABC):
 class TextTable(Table):
     """A CSV or TSV file, perhaps compressed."""
 
+    def __init__(self, path: Path, text: TextFormat = USUAL) -> None:
+        self._text = text
+        super().__init__(path)
+
     @contextmanager
     def _opened(self) -> Iterator[tuple[TextIOWrapper, BinaryIO]]:
         """Open the text, and the bytes of the file below it."""
-        with open(self.path, "rb") as raw:
+        with self._explaining(None), open(self.path, "rb") as raw:
             is_packed = self.path.suffix.lower() == ".gz"
             stream = gzip.GzipFile(fileobj=raw) if is_packed else raw
             # Spreadsheets start their files with a mark of the encoding.
-            text = TextIOWrapper(cast(BinaryIO, stream), encoding="utf-8-sig", newline="")
+            is_wide = stream.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+            encoding = self._text.encoding or ("utf-16" if is_wide else "utf-8-sig")
+            text = TextIOWrapper(cast(BinaryIO, stream), encoding=encoding, newline="")
             yield text, raw
 
     def _read_names(self) -> list[str]:
@@ -141,8 +158,8 @@ class TextTable(Table):
         lines = list(dropwhile(str.isspace, lines))
         if not lines:
             raise InputError(f"{self.path} is empty.")
-        self.separator = "\t" if is_tabbed(self.path) else _sniffed_separator(lines[0])
-        self.decimal = _sniffed_decimal(lines[1:], self.separator)
+        self.separator = "\t" if is_tabbed(self.path) else sniffed_separator(lines[0])
+        self.decimal = sniffed_decimal(lines[1:], self.separator)
         with self._explaining(None):
             header = next(csv.reader(lines, delimiter=self.separator, strict=True))
         return [name.strip() for name in header]
@@ -154,7 +171,7 @@ class TextTable(Table):
             rows = self._rows(text)
             while block := _transposed(rows, n_rows):
                 columns: dict[str, Column] = {
-                    name: TextColumn(cells, self.decimal)
+                    name: TextColumn(cells, self.decimal, self._text.thousands)
                     for name, cells in zip(self.names, block, strict=True)
                 }
                 chunk = Chunk(start, columns, raw.tell() / size)
@@ -180,13 +197,15 @@ class TextTable(Table):
         try:
             yield
         except UnicodeDecodeError as error:
-            byte = error.object[error.start]
+            byte, encoding = error.object[error.start], error.encoding.upper()
             where = "" if reader is None else f", after line {reader.line_num}"
-            # A file in UTF-16 starts with a mark of two bytes, which are never text.
-            encoding = "UTF-16" if byte >= 0xFE else "ISO-8859-1"
             raise InputError(
-                f"{self.path}{where}: byte 0x{byte:02x} is not UTF-8. Convert the file, "
-                f"for example with iconv -f {encoding} -t UTF-8."
+                f"{self.path}{where}: byte 0x{byte:02x} is not {encoding}. If the "
+                "file comes from Windows, add --encoding cp1252."
+            ) from error
+        except UnicodeError as error:
+            raise InputError(
+                f"{self.path} is not in {self._text.encoding}: {error}."
             ) from error
         except csv.Error as error:
             line = 1 if reader is None else reader.line_num
@@ -272,20 +291,19 @@ class TypedTable(Table):
             raise InputError(f"{self.path} is not a {kind} file: {error}") from error
 
 
-def open_table(path: Path) -> Table:
-    """Open a file by its suffix."""
+def open_table(path: Path, text: TextFormat = USUAL) -> Table:
+    """Open a file by its suffix; ``-`` is stdin."""
+    path = spooled_stdin() if str(path) == "-" else path
     name = path.name.lower()
-    if str(path) == "-":
-        raise InputError("Tables are read from files, not from stdin: name a file.")
     if path.is_dir():
         # Folders are made of tables.
         from hybridmix.cli.folders import open_folder
 
-        return open_folder(path)
+        return open_folder(path, text)
     if not path.exists():
         raise InputError(f"{path}: there is no such file.")
     if name.endswith(TEXT_SUFFIXES):
-        return TextTable(path)
+        return TextTable(path, text)
     if name.endswith(TYPED_SUFFIXES):
         return TypedTable(path)
     raise InputError(unknown_format(path))
@@ -307,10 +325,12 @@ def unknown_format(path: Path) -> str:
     return f"{path}: the suffix names the format, and must be one of {known}."
 
 
-def as_option(text: str) -> str:
-    """Write a name or mark as an option of a command line takes it."""
-    escaped = text.replace('"', '""')
-    return quote(f'"{escaped}"' if "," in text or '"' in text else text)
+def as_option(*texts: str) -> str:
+    """Write names or marks as an option of a command line takes them."""
+    escaped = [text.replace('"', '""') for text in texts]
+    return quote(
+        ",".join(f'"{text}"' if "," in text or '"' in text else text for text in escaped)
+    )
 
 
 def no_column(name: str, names: list[str], where: Any) -> str:
@@ -328,8 +348,16 @@ def not_a_number(table: Table, name: str, row: int, text: str) -> str:
     """Say which cell of a real column is not a finite number, and what can be done."""
     return (
         f"{table.path}: column {name!r} is real, but row {row} has {text!r}, which is "
-        f"not a finite number. If it means a missing value: --na {as_option(text)}."
+        f"not a finite number. {way_out(text, table.decimal)}"
     )
+
+
+def way_out(text: str, decimal: str) -> str:
+    """Say how a cell that is not a number can be read all the same."""
+    mark = grouping_of(text, decimal)
+    if mark is not None:
+        return f"It looks like a number: --thousands {quote(mark)}."
+    return f"If it means a missing value: --na {as_option(text)}."
 
 
 def _transposed(rows: Iterator[list[str]], n_rows: int) -> list[list[str]]:
@@ -349,28 +377,6 @@ def _transposed(rows: Iterator[list[str]], n_rows: int) -> list[list[str]]:
 
 def _is_blank(row: list[str]) -> bool:
     return len(row) == 1 and not row[0].strip()
-
-
-def _sniffed_separator(header: str) -> str:
-    """Return the separator that cuts the header into the most names."""
-
-    def n_names(separator: str) -> int:
-        try:
-            return len(next(csv.reader([header], delimiter=separator), []))
-        except csv.Error:
-            return 0
-
-    return max(_SEPARATORS, key=n_names)
-
-
-def _sniffed_decimal(lines: list[str], separator: str) -> str:
-    """Return a comma if fractions in the first lines have commas and never points."""
-    if separator == ",":
-        return "."
-    cells = [cell.strip(' "\r\n') for line in lines for cell in line.split(separator)]
-    with_comma = any(re.fullmatch(r"[+-]?\d+,\d+", cell) for cell in cells)
-    with_point = any(re.fullmatch(r"[+-]?\d*\.\d+", cell) for cell in cells)
-    return "," if with_comma and not with_point else "."
 
 
 def _plain(array: pa.Array) -> pa.Array:

@@ -15,11 +15,12 @@ from hybridmix._typing import FloatArray
 from hybridmix.cli import sequence_views
 from hybridmix.cli.columns import ColumnKind
 from hybridmix.cli.grids import grid
+from hybridmix.cli.guilt import GuiltyCell
 from hybridmix.cli.models import Model
 from hybridmix.cli.results import WorstRow
 from hybridmix.estimators.chosen import described_members
 
-_SHOWN_COLUMNS = 3
+_SHOWN_COLUMNS = 1
 _SHOWN_CATEGORIES = 6
 # Longer lists of columns are cut: they take minutes to lay out, and nobody reads them.
 SHOWN_ROWS = 100
@@ -123,9 +124,13 @@ def _mistakes(names: list[str], counts: np.ndarray) -> list[Any]:
 
 
 def outliers(
-    worst: Sequence[WorstRow], scores: FloatArray, level: float, unit: str = "row"
+    worst: Sequence[WorstRow],
+    guilty: Sequence[Sequence[GuiltyCell]],
+    scores: FloatArray,
+    level: float,
+    unit: str = "row",
 ) -> tuple[dict[str, Any], Any, Any]:
-    """Return the values and the form of rows of low typicality."""
+    """Return the values and the form of rows of low typicality and their guilty cells."""
     names = list(worst[0].cells)[:_SHOWN_COLUMNS] if worst else []
     rows = [
         (
@@ -134,19 +139,40 @@ def outliers(
             f"{np.exp(row.typicality):.1e}",
             "yes" if row.typicality < level else "no",
             *(_excerpt(row.cells[name]) for name in names),
+            _blamed(row, cells) if row.typicality < level else "",
         )
-        for row in worst
+        for row, cells in zip(worst, guilty, strict=True)
     ]
-    header = (unit, "typicality", "probability", "outlier", *names)
+    header = (unit, "typicality", "probability", "outlier", *names, "guilty cells")
     n_flagged = int(np.sum(scores < level))
     values = {
         f"{unit}s": len(scores),
         "outliers": n_flagged,
         "threshold": float(np.exp(level)),
-        "worst": [asdict(row) for row in worst],
+        "worst": [
+            {
+                "row": row.row,
+                "typicality": row.typicality,
+                "cells": row.cells,
+                "guilty": [asdict(cell) for cell in cells],
+            }
+            for row, cells in zip(worst, guilty, strict=True)
+        ],
     }
     summary = f"{n_flagged} of {len(scores)} {unit}s are outliers"
     return values, summary, grid(header, rows, right=header[:3])
+
+
+def _blamed(row: WorstRow, guilty: Sequence[GuiltyCell]) -> str:
+    """Name the guilty cells of a row, with what would be expected instead."""
+    parts = []
+    for cell in guilty:
+        value, expected = row.cells.get(cell.column), cell.expected
+        if isinstance(expected, float):
+            expected = f"{expected:.4g}"
+        known = f"{cell.column} {_excerpt(value)}" if value else cell.column
+        parts.append(known if expected is None else f"{known} (expected {expected})")
+    return ", ".join(parts) or "no single cell"
 
 
 def described(model: Model) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from hybridmix.cli.fitting import Reading, fit_to_itself
 from hybridmix.cli.models import Matching, Model, listed, match
 from hybridmix.cli.sequences import NO_KEYS, Keys
 from hybridmix.cli.tables import InputError, has_table_suffix, open_table
+from hybridmix.cli.text_format import USUAL, TextFormat
 from hybridmix.cli.values import split
 from hybridmix.cli.writing import STDOUT
 
@@ -62,10 +63,12 @@ def load_matching(
     allow_missing: bool = False,
     target: str | None = None,
     keys: Keys = NO_KEYS,
+    text: TextFormat = USUAL,
 ) -> Matching:
     """Load a model, and find its columns in a table."""
     loaded = Model.load(model, split(na)).with_keys(keys)
-    matching = match(loaded, open_table(table), allow_missing, target)
+    text = replace(text, thousands=text.thousands or loaded.thousands)
+    matching = match(loaded, open_table(table, text), allow_missing, target)
     lost = matching.sources.count(None)
     if lost:
         console.note(f"columns that are missing in all rows: {lost}")
@@ -85,7 +88,7 @@ class OwnFit:
 
     def fit(self, table: Path, console: Console) -> Matching:
         """Fit it to all columns but the target, and find these in the table."""
-        source = open_table(table)
+        source = open_table(table, self.reading.text)
         reading = self.reading
         if self.target is not None:
             source.check_column(self.target, "--target")
@@ -135,7 +138,10 @@ def given_or_fitted(
         return own.fit(table, console)
     own.check_unused()
     na = own.reading.na
-    matching = load_matching(model, table, console, na, allow_missing, keys=keys)
+    text = own.reading.text
+    matching = load_matching(
+        model, table, console, na, allow_missing, keys=keys, text=text
+    )
     if own.target is not None:
         own.check_target(matching)
     return matching

@@ -43,7 +43,7 @@ def check_output(
     if path == STDOUT and is_table:
         return
     if path == STDOUT:
-        raise InputError("-o -: only tables go to stdout; name a file.")
+        raise InputError("-o -: models do not go to stdout; name a file.")
     if is_table:
         _check_format(path, escape_formulas)
     _check_place(path)

@@ -40,9 +40,11 @@ class BlockFile:
         Type of the real values in the file.
     """
 
-    def __init__(self, folder: str | PathLike[str] | None, dtype: type) -> None:
+    def __init__(
+        self, folder: str | PathLike[str] | None, dtype: type[np.floating]
+    ) -> None:
         self._folder = folder
-        self._dtype = np.dtype(dtype)
+        self._dtype = dtype
         self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115
         self._blocks: list[list[_Place | None]] = []
 
@@ -52,9 +54,8 @@ class BlockFile:
 
     def append(self, block: Dataset) -> None:
         """Write a block after the others."""
-        rows = block.rows
-        real = rows.real.astype(self._dtype, copy=False)
-        arrays = (real, rows.observed, rows.codes, block.labels, block.weights)
+        rows = block.rows.astype(self._dtype)
+        arrays = (rows.real, rows.observed, rows.codes, block.labels, block.weights)
         try:
             self._blocks.append([self._written(array) for array in arrays])
         except OSError as error:
@@ -94,7 +95,7 @@ class BlockFile:
         assert real is not None, "a block has real values"
         assert codes is not None, "a block has codes"
         assert labels is not None, "a block has labels"
-        rows = Rows(real.astype(np.float64, copy=False), observed, codes)
+        rows = Rows(real, observed, codes)
         return Dataset(rows, labels, weights)
 
     def map(

@@ -12,6 +12,7 @@ import numpy as np
 
 from hybridmix._typing import Sum
 from hybridmix.data.block_reading import BlockSource
+from hybridmix.data.dask_cluster import computed, persisted
 from hybridmix.data.encoded_blocks import EncodedBlocks
 from hybridmix.data.rows import Dataset
 
@@ -92,10 +93,9 @@ class DaskTable(BlockSource):
 
     @cached_property
     def _filled(self) -> list[Delayed]:
-        from dask.base import compute
         from dask.delayed import delayed
 
-        sizes = compute(*(delayed(len)(part) for part in self._partitions))
+        sizes = computed([delayed(len)(part) for part in self._partitions])
         return [part for part, n in zip(self._partitions, sizes, strict=True) if n]
 
     def added(self, argument: str, given: object) -> tuple[BlockSource, tuple[str, ...]]:
@@ -159,20 +159,16 @@ class DaskTable(BlockSource):
         *arguments: Sequence[object],
     ) -> Iterator[T]:
         """Yield what a function returns for every block; see `BlockSource`."""
-        from dask.base import compute
-
-        yield from compute(*self._mapped(columns, function, *arguments))
+        yield from computed(self._mapped(columns, function, *arguments))
 
     def encoded(
         self, columns: Sequence[str], function: Callable[[Frame], tuple[Dataset, T]]
     ) -> tuple[EncodedBlocks, list[T]]:
         """Keep the encoded rows of every block on the workers; see `BlockSource`."""
-        from dask.base import compute, persist
-
-        pairs = persist(*self._mapped(columns, function))
-        notes = compute(*(pair[1] for pair in pairs))
+        pairs = persisted(self._mapped(columns, function))
+        notes = computed([pair[1] for pair in pairs])
         # Taking the pairs apart would be a task of every block in every iteration.
-        blocks = persist(*(pair[0] for pair in pairs))
+        blocks = persisted([pair[0] for pair in pairs])
         return DaskBlocks(list(blocks)), list(notes)
 
     def joined(
@@ -208,9 +204,8 @@ class DaskTable(BlockSource):
             for name, kind in self._frame.dtypes.items()
             if str(kind).startswith(("Int", "UInt"))
         }
-        return self._frame.map_partitions(
-            partial(_on_filled, function, floats), meta=self._frame._meta.astype(floats)
-        )
+        filled = partial(_on_filled, function, floats)  # type: ignore[arg-type]
+        return self._frame.map_partitions(filled, meta=self._frame._meta.astype(floats))
 
 
 class DaskBlocks:
@@ -249,9 +244,7 @@ class DaskBlocks:
         *arguments: Sequence[object],
     ) -> Iterator[T]:
         """Yield what a function returns for some blocks; see `EncodedBlocks`."""
-        from dask.base import compute
-
-        yield from compute(*self._mapped(numbers, function, *arguments))
+        yield from computed(self._mapped(numbers, function, *arguments))
 
     def summed(
         self,
@@ -266,7 +259,7 @@ class DaskBlocks:
         while len(parts) > 1:
             groups = [parts[k : k + _GROUP] for k in range(0, len(parts), _GROUP)]
             parts = [delayed(_total)(group) for group in groups]
-        total: Sum = parts[0].compute()
+        [total] = computed(parts)
         return total
 
 
@@ -308,7 +301,7 @@ def _on_rows(
 
 
 def _on_filled(
-    function: Callable[[object, int], Any],
+    function: Callable[[object, int], pandas.DataFrame],
     dtypes: dict[str, str],
     part: pandas.DataFrame,
     partition_info: dict[str, int] | None = None,

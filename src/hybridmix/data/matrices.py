@@ -11,6 +11,7 @@ from sklearn.utils.validation import validate_data
 from hybridmix._checks import is_learned
 from hybridmix._typing import FloatArray
 from hybridmix.data.columns import as_frame
+from hybridmix.data.dense import refuse_sparse
 from hybridmix.data.table import PUBLISHED
 
 
@@ -56,6 +57,8 @@ def _validated(
     estimator: object, X: object, accept_sparse: bool, remedy: str, *, reset: bool
 ) -> FloatArray | sparse.csr_array:
     as_frame(X)  # refuses lazy tables
+    if not accept_sparse:
+        refuse_sparse(X)
     try:
         matrix = validate_data(
             estimator,

@@ -13,6 +13,10 @@ from hybridmix._typing import BoolArray, FloatArray, IntArray, Sum
 
 UNLABELLED = -1
 MISSING_CODE = -1
+# Types of the real values, by name.
+DTYPES: dict[str, type[np.floating]] = {"float64": np.float64, "float32": np.float32}
+# Beyond it, squares would leave the range of single precision.
+_FARTHEST_SINGLE = 1e15
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,15 @@ class Rows:
         if observed is not None and observed.all():
             observed = None
         return Rows(self.real[:, index], observed, self.codes[:, index])
+
+    def astype(self, dtype: type[np.floating]) -> Rows:
+        """Return the rows with real values of a type."""
+        if self.real.dtype == dtype:
+            return self
+        real = self.real
+        if dtype is np.float32:
+            real = np.clip(real, -_FARTHEST_SINGLE, _FARTHEST_SINGLE)
+        return replace(self, real=real.astype(dtype))
 
     @property
     def mask(self) -> BoolArray:

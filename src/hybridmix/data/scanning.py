@@ -18,7 +18,7 @@ from hybridmix.data.block_readers import Reader, imported, reader_of
 from hybridmix.data.block_reading import BlockSource
 from hybridmix.data.encoded_blocks import EncodedBlocks
 from hybridmix.data.frames import as_frame
-from hybridmix.data.rows import Dataset
+from hybridmix.data.rows import DTYPES, Dataset
 
 if TYPE_CHECKING:
     import pyarrow.dataset
@@ -32,7 +32,6 @@ T = TypeVar("T")
 _COPIES = 12
 _FEWEST_ROWS, _MOST_ROWS = 256, 1 << 20
 _UNITS = {"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "KI": 2**10, "MI": 2**20, "GI": 2**30}
-DTYPES = {"float64": np.float64, "float32": np.float32}
 
 
 def scan(
@@ -66,8 +65,9 @@ def scan(
         None for the system's folder of temporary files; name another one if that is in
         memory.
     dtype : {"float64", "float32"}, default="float64"
-        Type of the encoded numbers in that file. "float32" takes half the room and
-        rounds to seven digits.
+        Type of the encoded numbers in that file, which training multiplies as they are;
+        sums over rows are float64. "float32" takes half the room, and log densities are
+        rounded to about four decimals.
 
     Returns
     -------

@@ -6,6 +6,7 @@ from typing import Literal, cast
 
 import numpy as np
 
+from hybridmix.data.dense import refuse_sparse
 from hybridmix.data.frames import as_frame
 from hybridmix.data.lengths import read_lengths, refuse_other_lengths
 from hybridmix.data.long_frames import arrange_index, has_levels
@@ -43,6 +44,7 @@ def read_sequences(X: object, lengths: object = None) -> Sequences:
     sequences : Sequences
         At least one sequence of at least one frame.
     """
+    refuse_sparse(X)
     form = _form_of(X, lengths)
     if form == "sequences":
         sequences = cast(Sequences, X)

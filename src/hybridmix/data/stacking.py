@@ -12,6 +12,7 @@ import numpy as np
 from hybridmix._text import printable
 from hybridmix._typing import BoolArray, IntArray
 from hybridmix.data.cells import is_missing, listed
+from hybridmix.data.dense import refuse_sparse
 from hybridmix.data.frames import as_frame
 from hybridmix.data.lengths import read_lengths, refuse_empty
 
@@ -60,11 +61,7 @@ def as_array(name: str, X: object) -> np.ndarray:
     X : object
         Whatever was passed.
     """
-    if hasattr(X, "toarray"):
-        raise TypeError(
-            f"{name} is sparse ({type(X).__name__}): call .toarray() on it and pass the "
-            "result."
-        )
+    refuse_sparse(X, name=name)
     if isinstance(X, np.ma.MaskedArray):
         raise TypeError(
             f"{name} is a masked array: call .filled(numpy.nan) on it, by which masked "

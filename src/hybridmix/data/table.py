@@ -12,7 +12,8 @@ from sklearn.utils.validation import validate_data
 from hybridmix._checks import is_learned
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.data.columns import Columns, as_frame, read_columns
-from hybridmix.data.rows import Rows
+from hybridmix.data.dense import refuse_sparse
+from hybridmix.data.rows import MISSING_CODE, Rows
 
 if TYPE_CHECKING:
     from hybridmix.data.schema import Schema
@@ -31,12 +32,27 @@ class Table:
 
     Scaling waits until rows are asked for, so that a table of the size of memory is not
     copied to be predicted.
+
+    Attributes
+    ----------
+    schema : Schema
+        What is known of its columns.
+    real : ndarray of shape (n, d)
+        Real values as they are, NaN where missing.
+    codes : ndarray of shape (n, f)
+        Category numbers, -1 where missing.
+    has_holes : bool
+        Whether a real value is missing.
+    dtype : type
+        Of the real values of the rows that it hands out; these are scaled in double
+        precision first.
     """
 
     schema: Schema
     real: FloatArray
     codes: IntArray
     has_holes: bool
+    dtype: type[np.floating] = np.float64
 
     @property
     def n_rows(self) -> int:
@@ -58,7 +74,7 @@ class Table:
             for first in range(0, len(index), _BLOCK)
         )
         n_codes = self.codes.shape[1] + len(self.schema.shaping.spiked)
-        real = np.empty((self.real.shape[1], len(index)))
+        real = np.empty((self.real.shape[1], len(index)), self.dtype)
         codes = np.empty((n_codes, len(index)), self.codes.dtype)
         observed = None
         for own, part in parts:
@@ -79,7 +95,8 @@ class Table:
                 observed = ~hole
                 real[hole] = 0.0
         codes = np.vstack([self.codes[index].T, self.schema.shaping.codes(values)])
-        return Rows(real, observed, np.ascontiguousarray(codes))
+        rows = Rows(real, observed, np.ascontiguousarray(codes))
+        return rows.astype(self.dtype)
 
     @property
     def observed(self) -> BoolArray | None:
@@ -103,6 +120,24 @@ class Table:
         if observed is None:
             return float(log_scale.sum())
         return np.asarray(log_scale @ observed, dtype=np.float64)
+
+
+def single_column(schema: Schema, column: int, values: FloatArray) -> Table:
+    """Return rows of which only one real column is known.
+
+    Parameters
+    ----------
+    schema : Schema
+        All columns.
+    column : int
+        Position of the known one.
+    values : ndarray of shape (n,)
+        Its values.
+    """
+    real = np.full((len(values), len(schema.real)), np.nan)
+    real[:, schema.real.index(column)] = values
+    codes = np.full((len(values), len(schema.categorical)), MISSING_CODE, np.int32)
+    return Table(schema, real, codes, True)
 
 
 def read_training_table(
@@ -150,6 +185,7 @@ def read_table(estimator: object, X: object) -> Columns:
 
 def _validated(estimator: object, X: object, *, reset: bool) -> Columns:
     """Run scikit-learn's checks of a table, which set or compare attributes."""
+    refuse_sparse(X)
     frame = as_frame(X)
     if frame is not None:
         validate_data(estimator, X, reset=reset, skip_check_array=True)

@@ -219,7 +219,7 @@ class PairedRows:
             ]
             observed = np.vstack(masks)
         return Rows(
-            np.vstack([features.real, own.real]),
+            np.vstack([features.real, own.real.astype(features.real.dtype, copy=False)]),
             observed,
             np.vstack([features.codes, own.codes]),
         )

@@ -42,6 +42,25 @@ def source_of(X: Any) -> BlockSource | None:
     return X if isinstance(X, BlockSource) else None
 
 
+def refuse_blocks(estimator: object, X: Any, reason: str) -> None:
+    """Refuse tables in blocks where an estimator needs all rows in memory.
+
+    Parameters
+    ----------
+    estimator : object
+        What is to be trained.
+    X : object
+        What a user gave as a table.
+    reason : str
+        Why, and what to use instead; whole sentences.
+    """
+    if is_dask_frame(X) or is_dask_array(X) or isinstance(X, BlockSource):
+        raise TypeError(
+            f"{type(estimator).__name__} needs its rows in memory, and X comes in "
+            f"blocks. {reason}"
+        )
+
+
 def learn_blocks(
     estimator: MixtureEstimator, source: BlockSource, y: Any, sample_weight: Any
 ) -> tuple[LearnedBlocks, dict[str, Any]]:

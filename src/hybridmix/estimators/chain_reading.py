@@ -17,6 +17,12 @@ from hybridmix.data.sequences import Sequences, read_sequences
 from hybridmix.data.shape_options import ShapeOption
 from hybridmix.data.weights import read_weights
 
+# Why tables in blocks are refused.
+WHOLE_SEQUENCES = (
+    "A sequence may go on in the next block. Pass some sequences that fit into memory, "
+    "such as Sequences.from_long(X[X['id'].isin(ids)].compute(), 'id', 'time') of Dask."
+)
+
 
 class TrainingSequences(NamedTuple):
     """Sequences that were read to be trained on.

@@ -153,7 +153,7 @@ class HybridMixtureClassifier(MixtureClassifier, StreamEstimator):
         from a fitted model without EM or search. Its numbers of components and its
         subspace are kept.
     n_init, max_iter, tol, n_factors, noise, variance_floor, smoothing, \
-    categorical_features, column_shapes, forgetting, n_jobs, random_state, verbose
+    categorical_features, column_shapes, forgetting, dtype, n_jobs, random_state, verbose
         As in `MixtureDensity`; starts are those of each class. L-BFGS holds to the
         floor for each column given those before it.
 

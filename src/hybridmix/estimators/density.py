@@ -94,6 +94,12 @@ class MixtureDensity(DensityMixin, StreamedDensity):
         What `partial_fit` forgets with every row, as a share of what it knows: 1e-4 to
         remember about the last 10,000 rows, so that the model follows a source that
         drifts. None to converge: later batches change less and less.
+    dtype : {"float64", "float32"}, default="float64"
+        Type of the numbers in which training keeps scaled rows and multiplies them; sums
+        over rows and parameters are float64. "float32" takes half the memory and about
+        half the time, and log densities are rounded to about four decimals. Rows with
+        holes gain no time in full covariances. Tables in blocks are not concerned: `scan`
+        has a type of its own.
     n_jobs : int or None, default=None
         Threads. None uses as many as BLAS may; the result does not depend on it.
     random_state : int, RandomState or None, default=None

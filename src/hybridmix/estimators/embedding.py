@@ -79,7 +79,7 @@ class MixtureEmbedding(TransformerMixin, DensityEstimator):
     categorical_features, column_shapes
         As in `MixtureDensity`; "auto" covariances of classes are "full", or "subspace"
         for more than 60 real columns.
-    init, n_init, max_iter, tol, effort, n_jobs, random_state, verbose
+    init, n_init, max_iter, tol, effort, dtype, n_jobs, random_state, verbose
         As in `MixtureDensity`.
 
     Attributes

@@ -11,8 +11,10 @@ from hybridmix._parallel import workers
 from hybridmix._registered import registered
 from hybridmix._typing import FloatArray
 from hybridmix.data import encode_labels
+from hybridmix.estimators.blocks import refuse_blocks
 from hybridmix.estimators.chain_classifier import ChainClassifier
 from hybridmix.estimators.chain_options import ChainEstimator
+from hybridmix.estimators.chain_reading import WHOLE_SEQUENCES
 from hybridmix.estimators.chosen import is_auto
 from hybridmix.estimators.labelled import (
     check_labels_given,
@@ -293,6 +295,7 @@ class HybridHMMClassifier(ChainClassifier, ChainEstimator):
         self : HybridHMMClassifier
         """
         self._check_options()
+        refuse_blocks(self, X, WHOLE_SEQUENCES)
         check_labels_given(self, y)
         classes, labels = encode_labels(y, self.unlabelled)
         weights = class_weighted(self.class_weight, classes, labels, sample_weight)

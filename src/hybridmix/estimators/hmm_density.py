@@ -14,10 +14,12 @@ from hybridmix._registered import registered
 from hybridmix._typing import IntArray
 from hybridmix.data import Schema
 from hybridmix.data.sequence_list import Sequences
+from hybridmix.estimators.blocks import refuse_blocks
 from hybridmix.estimators.chain_filter import SequenceFilter
 from hybridmix.estimators.chain_fitted import read_sample_lengths
 from hybridmix.estimators.chain_options import ChainEstimator
 from hybridmix.estimators.chain_published import state_attributes
+from hybridmix.estimators.chain_reading import WHOLE_SEQUENCES
 from hybridmix.estimators.options import warn_of
 from hybridmix.models.chain_sampling import drawn_lengths
 from hybridmix.models.chains import Chains
@@ -136,6 +138,7 @@ class HMMDensity(DensityMixin, ChainEstimator):
         self : HMMDensity
         """
         self._check_options()
+        refuse_blocks(self, X, WHOLE_SEQUENCES)
         read = self._learn_sequences(X, lengths, None, sample_weight)
         options, automatic = self._chain_options(), self._automatic()
         generator = np.random.default_rng(self._seed())

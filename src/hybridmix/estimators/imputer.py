@@ -42,7 +42,7 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, DensityEstimator):
     covariance_type, n_factors, noise, covariance_prior, variance_floor, smoothing, \
     categorical_features
         As in `MixtureDensity`.
-    init, n_init, max_iter, tol, effort, n_jobs, random_state, verbose
+    init, n_init, max_iter, tol, effort, dtype, n_jobs, random_state, verbose
         As in `MixtureDensity`.
 
     Attributes

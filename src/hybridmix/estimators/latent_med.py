@@ -14,8 +14,13 @@ from hybridmix._registered import registered
 from hybridmix._require import require, require_instance
 from hybridmix._typing import FloatArray
 from hybridmix.data.weights import filled_weights
+from hybridmix.estimators.blocks import refuse_blocks
 from hybridmix.estimators.labelled import check_labels_given
-from hybridmix.estimators.machines import FunctionEstimator, training_attributes
+from hybridmix.estimators.machines import (
+    ROW_MULTIPLIERS,
+    FunctionEstimator,
+    training_attributes,
+)
 from hybridmix.estimators.med_scores import ScoredClassifier, check_classes
 from hybridmix.estimators.options import warn_of
 from hybridmix.estimators.switches import read_all_labels
@@ -184,6 +189,7 @@ class LatentMEDClassifier(ScoredClassifier, FunctionEstimator):
         self : LatentMEDClassifier
         """
         self._check_options()
+        refuse_blocks(self, X, ROW_MULTIPLIERS)
         check_labels_given(self, y)
         matrix, attributes = self._read_training(X)
         table: FloatArray = np.asarray(matrix)

@@ -39,6 +39,14 @@ KERNELS = ("linear", "rbf", "poly")
 FUNCTIONS = (*KERNELS, "precomputed")
 
 
+# Why tables in blocks are refused.
+ROW_MULTIPLIERS = (
+    "It finds a multiplier for every row. Fit it to some of them, such as "
+    "X.sample(frac=0.01).compute() of Dask or next(iter(X)) of a scanned table, or use a "
+    "mixture or a MixtureNetworkClassifier, which sum over blocks."
+)
+
+
 class FittedMachine(BaseEstimator):
     """Base of the estimators of maximum entropy discrimination. It has no options.
 

@@ -16,6 +16,7 @@ from hybridmix._registered import registered
 from hybridmix._require import require
 from hybridmix._typing import IntArray
 from hybridmix.data import UNLABELLED, Schema, encode_labels
+from hybridmix.estimators.blocks import refuse_blocks
 from hybridmix.estimators.labelled import (
     check_labels_given,
     check_mark,
@@ -23,6 +24,7 @@ from hybridmix.estimators.labelled import (
 )
 from hybridmix.estimators.machines import (
     FUNCTIONS,
+    ROW_MULTIPLIERS,
     training_attributes,
     training_messages,
 )
@@ -256,6 +258,7 @@ class MEDClassifier(ScoredClassifier, TableMachine):
         self : MEDClassifier
         """
         self._check_options()
+        refuse_blocks(self, X, ROW_MULTIPLIERS)
         check_labels_given(self, y)
         classes, labels = encode_labels(y, self.unlabelled)
         sample_weight = class_weighted(self.class_weight, classes, labels, sample_weight)

@@ -13,7 +13,9 @@ from hybridmix._registered import registered
 from hybridmix._require import require
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data.weights import read_weights
+from hybridmix.estimators.blocks import refuse_blocks
 from hybridmix.estimators.machines import (
+    ROW_MULTIPLIERS,
     MachineEstimator,
     training_attributes,
     training_messages,
@@ -128,6 +130,7 @@ class MEDOutlierDetector(OutlierMixin, MachineEstimator):
         self : MEDOutlierDetector
         """
         self._check_options()
+        refuse_blocks(self, X, ROW_MULTIPLIERS)
         features, attributes = self._read_training(X)
         n_rows = features.shape[0]
         weights = read_weights(sample_weight, n_rows)

@@ -18,8 +18,10 @@ from hybridmix.data.shape_options import PLAIN
 from hybridmix.data.table import read_table, read_training_table
 from hybridmix.data.targets import check_observed, read_targets
 from hybridmix.data.weights import read_weights
+from hybridmix.estimators.blocks import refuse_blocks
 from hybridmix.estimators.machines import (
     FUNCTIONS,
+    ROW_MULTIPLIERS,
     MachineEstimator,
     training_attributes,
     training_messages,
@@ -206,6 +208,7 @@ class MEDRegressor(RealTargets, MachineEstimator):
         self : MEDRegressor
         """
         self._check_options()
+        refuse_blocks(self, X, ROW_MULTIPLIERS)
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is "

@@ -16,8 +16,9 @@ from hybridmix._registered import registered
 from hybridmix._require import require
 from hybridmix._typing import BoolArray, IntArray
 from hybridmix.data.labels import as_labels
+from hybridmix.estimators.blocks import refuse_blocks
 from hybridmix.estimators.labelled import check_labels_given
-from hybridmix.estimators.machines import training_messages
+from hybridmix.estimators.machines import ROW_MULTIPLIERS, training_messages
 from hybridmix.estimators.options import warn_of
 from hybridmix.estimators.switches import (
     SwitchEstimator,
@@ -164,6 +165,7 @@ class MEDFeatureSelector(SelectorMixin, SwitchEstimator):
         self : MEDFeatureSelector
         """
         self._check_options()
+        refuse_blocks(self, X, ROW_MULTIPLIERS)
         check_labels_given(self, y)
         matrix, attributes = self._read_training(X)
         self._check_number(matrix.shape[1])

@@ -14,8 +14,9 @@ from hybridmix._registered import registered
 from hybridmix._require import require
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data.tasks import encode_tasks, number_tasks, split_column
+from hybridmix.estimators.blocks import refuse_blocks
 from hybridmix.estimators.labelled import check_labels_given
-from hybridmix.estimators.machines import training_messages
+from hybridmix.estimators.machines import ROW_MULTIPLIERS, training_messages
 from hybridmix.estimators.options import warn_of
 from hybridmix.estimators.switches import (
     SwitchEstimator,
@@ -45,6 +46,7 @@ class TaskEstimator(SwitchEstimator):
     def _fit_tasks(self, X: Any, y: Any, sample_weight: Any, task: Any) -> Self:
         """Train all tasks together, and publish what was found."""
         self._check_options()
+        refuse_blocks(self, X, ROW_MULTIPLIERS)
         check_labels_given(self, y)
         X, task = self._with_task(X, task)
         matrix, attributes = self._read_training(X)

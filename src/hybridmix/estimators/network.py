@@ -122,7 +122,7 @@ class MixtureNetworkClassifier(FittedNetwork, MixtureEstimator):
         As in `HybridMixtureClassifier`.
     init : {"kmeans", "k-means++"}, default="kmeans"
         Where EM begins.
-    n_init, max_iter, tol, effort, n_jobs, random_state, verbose
+    n_init, max_iter, tol, effort, dtype, n_jobs, random_state, verbose
         As in `HybridMixtureClassifier`.
 
     Attributes

@@ -87,8 +87,8 @@ class MixtureNetworkRegressor(FittedRegressor, DensityEstimator):
     embedding_temperature : float or "auto", default="auto"
         Temperature of the posteriors, as in `MixtureEmbedding`.
     covariance_type, n_factors, noise, covariance_prior, variance_floor, smoothing, \
-    categorical_features, column_shapes, init, n_init, max_iter, tol, effort, n_jobs, \
-    random_state, verbose
+    categorical_features, column_shapes, init, n_init, max_iter, tol, effort, dtype, \
+    n_jobs, random_state, verbose
         As in `MixtureDensity`.
 
     Attributes

@@ -16,6 +16,7 @@ from hybridmix._require import require
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import Schema, Table
 from hybridmix.data.fingerprint import Fingerprint
+from hybridmix.data.rows import DTYPES
 from hybridmix.data.shape_options import (
     AUTO,
     PLAIN,
@@ -77,6 +78,7 @@ class MixtureEstimator(FittedMixture):
     max_iter: int = 300
     tol: float = 1e-4
     effort: str | float = "balanced"
+    dtype: str = "float64"
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0
@@ -138,6 +140,7 @@ class MixtureEstimator(FittedMixture):
         check_verbosity(self.verbose)
         check_effort("effort", self.effort)
         check_shape_option(self.column_shapes)
+        check_word("dtype", self.dtype, DTYPES)
         if isinstance(self.init, str):
             hint = " It may also be an array of centres or a fitted estimator."
             check_word("init", self.init, METHODS, hint)
@@ -159,7 +162,7 @@ class MixtureEstimator(FittedMixture):
             scaling=self._scaling(),
             groups=labels,
         )
-        table = schema.encode(columns)
+        table = replace(schema.encode(columns), dtype=DTYPES[self.dtype])
         attributes["fingerprint_"] = Fingerprint.of(table, weights)
         return TrainingTable(table, weights, attributes)
 

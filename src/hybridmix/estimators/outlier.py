@@ -80,7 +80,7 @@ class MixtureOutlierDetector(OutlierMixin, StreamedDensity):
     covariance_type, n_factors, noise, covariance_prior, variance_floor, smoothing, \
     categorical_features, column_shapes
         As in `MixtureDensity`.
-    init, n_init, max_iter, tol, effort, forgetting, n_jobs, random_state, verbose
+    init, n_init, max_iter, tol, effort, forgetting, dtype, n_jobs, random_state, verbose
         As in `MixtureDensity`.
 
     Attributes

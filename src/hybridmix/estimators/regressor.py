@@ -95,8 +95,8 @@ class MixtureRegressor(MixtureForecaster, StreamEstimator):
     init : {"kmeans", "k-means++"}, default="kmeans"
         Where EM begins.
     n_init, max_iter, tol, n_factors, noise, covariance_prior, variance_floor, \
-    smoothing, categorical_features, column_shapes, forgetting, n_jobs, random_state, \
-    verbose
+    smoothing, categorical_features, column_shapes, forgetting, dtype, n_jobs, \
+    random_state, verbose
         As in `MixtureDensity`. In a search that includes full covariances, an automatic
         prior is tried with a strength of 1 as well.
 

@@ -31,6 +31,7 @@ from hybridmix.data.labels import as_labels
 from hybridmix.data.table import read_training_table
 from hybridmix.data.weights import read_weights
 from hybridmix.estimators.base import FittedMixture
+from hybridmix.estimators.blocks import refuse_blocks
 from hybridmix.estimators.classifier import HybridMixtureClassifier
 from hybridmix.estimators.joint import MixtureClassifier
 from hybridmix.estimators.scores import Fold, SettingScores, models_along
@@ -173,6 +174,12 @@ class HybridMixtureClassifierCV(MixtureClassifier):
         from sklearn.metrics import check_scoring
 
         candidates = self._check_options()
+        refuse_blocks(
+            self,
+            X,
+            "It holds rows out in folds. Use HybridMixtureClassifier, which chooses what "
+            "is 'auto' on a part of the rows and is then fitted to all.",
+        )
         template = self._template(candidates)
         scorer = check_scoring(template, self.scoring)
         settings = settings_of(candidates)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,16 +10,15 @@ import numpy as np
 from scipy.special import logsumexp
 
 from hybridmix._typing import FloatArray, IntArray
-from hybridmix.data import MISSING_CODE, Schema, Table
+from hybridmix.data import MISSING_CODE, Table
 from hybridmix.estimators.imputation import fill_chunk
 from hybridmix.explorer.cells import shape_of, written
-from hybridmix.explorer.fills import category_fill, real_fill
+from hybridmix.explorer.fills import Ranges, category_fill, real_fills
 from hybridmix.models.mixture import MixtureEvaluation
 from hybridmix.tasks import task_of
 
 _N_POINTS = 160
-_LEVELS = np.array([0.001, 0.05, 0.25, 0.5, 0.75, 0.95, 0.999])
-Ranges = Mapping[int, tuple[float, float]]
+_LEVELS = np.array([0.001, 0.05, 0.25, 0.75, 0.95, 0.999])
 
 
 def row_answer(model: Any, row: Table, ranges: Ranges) -> dict[str, Any]:
@@ -40,7 +39,7 @@ def row_answer(model: Any, row: Table, ranges: Ranges) -> dict[str, Any]:
         "typicality", the log probability of a row that is no more probable; "prediction",
         by the task of the model; "cells", for each column that the model uses: "fill",
         what `impute` would put there; its distribution given the other cells
-        (`real_fill`, `category_fill`); "rise", by how much the typicality rises without
+        (`real_fills`, `category_fill`); "rise", by how much the typicality rises without
         the cell; and "pull", what the cell adds to the log odds of the predicted class.
     """
     copies, hidden = hidden_in_turn(row)
@@ -95,25 +94,20 @@ def _cells(
     rows = copies[:]
     real, codes = fill_chunk(mixture, copies, slice(0, copies.n_rows))
     fills = [written(schema, *parts) for parts in zip(real.T, codes.T, strict=True)]
+    columns = sorted((*schema.real, *schema.categorical))
+    own = {column: rows[hidden[[column]]] for column in columns}
+    found = real_fills(mixture, schema, {j: own[j] for j in schema.real}, ranges)
+    for column in schema.categorical:
+        found[column] = category_fill(mixture, schema, own[column], column)
     cells = []
-    for column in sorted((*schema.real, *schema.categorical)):
+    for column in columns:
         number = int(hidden[column])
-        row = rows[np.array([number])]
-        cell = {"column": column, "fill": fills[number][column]}
+        cell = {"column": column, "fill": fills[number][column]} | found[column]
         if number:
             cell["rise"] = typicality[number] - typicality[0]
             cell["pull"] = None if pulls is None else pulls[number]
-        cell |= _fill(mixture, schema, row, column, ranges)
         cells.append(cell)
     return cells
-
-
-def _fill(
-    mixture: Any, schema: Schema, row: Any, column: int, ranges: Ranges
-) -> dict[str, Any]:
-    if column in ranges:
-        return real_fill(mixture, schema, row, column, ranges[column])
-    return category_fill(mixture, schema, row, column)
 
 
 # Predictions --------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -22,13 +23,14 @@ from hybridmix.models.predictive import Forecast, Predictive
 N_POINTS = 60
 # Ends of the intervals that are shown.
 _LEVELS = (0.05, 0.95)
+Ranges = Mapping[int, tuple[float, float]]
 _LOG_2PI = float(np.log(2.0 * np.pi))
 
 
-def real_fill(
-    model: Mixture, schema: Schema, row: Rows, column: int, ends: tuple[float, float]
-) -> dict[str, Any]:
-    r"""Describe the distribution of a real cell, given the rest of its row.
+def real_fills(
+    model: Mixture, schema: Schema, rows: Mapping[int, Rows], ranges: Ranges
+) -> dict[int, dict[str, Any]]:
+    r"""Describe the distributions of real cells, each given the rest of its row.
 
     .. math:: p(x_j \mid x_{o \setminus j})
 
@@ -38,36 +40,57 @@ def real_fill(
         The density of rows.
     schema : Schema
         Of their columns.
-    row : Rows
-        A single row; whether it has the cell makes no difference.
-    column : int
-        Position of the column.
-    ends : tuple of float
-        Where the curve begins and ends.
+    rows : mapping of int to Rows
+        For each real column, a single row; whether it has the cell makes no difference.
+    ranges : mapping of int to tuple of float
+        Where the curve of each column begins and ends.
 
     Returns
     -------
-    fill : dict
-        "low" and "high", the ends of the 90 % interval; "density" at `N_POINTS` points
-        from end to end; "spikes", pairs of values and their probabilities.
+    fills : dict of int to dict
+        For each column "low" and "high", the ends of the 90 % interval; "density" at
+        `N_POINTS` points from end to end; "spikes", pairs of values and their
+        probabilities.
     """
-    [place], codes = schema.model_places([column])
-    atoms = atoms_of(schema, place)
-    forecast = Predictive((model,), np.ones(1), 1.0).forecast(
-        row, place, codes[0] if codes else None, atoms
-    )
-    low, high = (
-        in_units(forecast.quantiles(np.array([level])), schema, place)[0]
-        for level in _LEVELS
-    )
-    points = np.linspace(*ends, N_POINTS)
-    shape = shape_of(schema, column)
-    return {
-        "low": low,
-        "high": high,
-        "density": forecast_density(forecast, schema, place, points),
-        "spikes": list(zip(shape.spikes, forecast.masses[:, 0].tolist(), strict=True)),
-    }
+    predictive = Predictive((model,), np.ones(1), 1.0)
+    forecasts = {}
+    for column, row in rows.items():
+        [place], codes = schema.model_places([column])
+        code = codes[0] if codes else None
+        forecasts[column] = predictive.forecast(row, place, code, atoms_of(schema, place))
+    ends = _intervals(list(forecasts.values()))
+    fills = {}
+    for (column, forecast), own in zip(forecasts.items(), ends.T, strict=True):
+        [place], _ = schema.places([column])
+        low, high = in_units(own, schema, place)
+        points = np.linspace(*ranges[column], N_POINTS)
+        spikes = shape_of(schema, column).spikes
+        fills[column] = {
+            "low": low,
+            "high": high,
+            "density": forecast_density(forecast, schema, place, points),
+            "spikes": list(zip(spikes, forecast.masses[:, 0].tolist(), strict=True)),
+        }
+    return fills
+
+
+def _intervals(forecasts: list[Forecast]) -> FloatArray:
+    """Return the ends (2, n) of intervals, those without atoms in one bisection."""
+    ends = np.empty((len(_LEVELS), len(forecasts)))
+    levels = np.array(_LEVELS)
+    plain = [k for k, own in enumerate(forecasts) if len(own.atoms) == 0]
+    if plain:
+        parts = zip(*(forecasts[k] for k in plain), strict=True)
+        weights, means, deviations, masses, _ = (
+            np.concatenate(part, axis=-1) for part in parts
+        )
+        stacked = Forecast(weights, means, deviations, masses, np.empty(0))
+        for level, own in zip(levels, ends, strict=True):
+            own[plain] = stacked.quantiles(np.full(len(plain), level))
+    for k, forecast in enumerate(forecasts):
+        if k not in plain:
+            ends[:, k] = [forecast.quantiles(levels[[n]])[0] for n in range(len(levels))]
+    return ends
 
 
 def forecast_density(
@@ -103,7 +126,7 @@ def category_fill(
 ) -> dict[str, Any]:
     """Return the probabilities of the categories of a cell, given the rest of its row.
 
-    Parameters are those of `real_fill`.
+    Parameters are those of `real_fills`, for a single row and column.
     """
     _, [place] = schema.model_places([column])
     n_categories = len(schema.categories[place])

@@ -81,7 +81,7 @@ class DiagonalGaussian(Family[DiagonalParameters, DiagonalStatistics]):
     def prepare(self, rows: Rows) -> _Features:
         d = self.n_columns
         n_masks = 1 if rows.observed is None else d
-        values = empty((2 * d + n_masks, rows.n_rows))
+        values = empty((2 * d + n_masks, rows.n_rows), rows.real.dtype)
         np.multiply(rows.real, rows.real, out=values[:d])
         values[d : 2 * d] = rows.real
         values[2 * d :] = 1.0 if rows.observed is None else rows.observed
@@ -92,7 +92,8 @@ class DiagonalGaussian(Family[DiagonalParameters, DiagonalStatistics]):
     ) -> tuple[FloatArray, None]:
         natural = parameters.masked_natural if prepared.is_masked else parameters.natural
         values = prepared.values
-        out = empty((len(natural), values.shape[1]))
+        natural = natural.astype(values.dtype, copy=False)
+        out = empty((len(natural), values.shape[1]), values.dtype)
         return np.dot(natural, values, out=out), None
 
     def accumulate(
@@ -104,8 +105,9 @@ class DiagonalGaussian(Family[DiagonalParameters, DiagonalStatistics]):
     ) -> DiagonalStatistics:
         d = prepared.n_columns
         # Unlike `@`, np.dot lets other threads run even when the result is small.
-        sums = empty((len(weights), len(prepared.values)))
-        np.dot(weights, prepared.values.T, out=sums)
+        values = prepared.values
+        sums = empty((len(weights), len(values)), values.dtype)
+        np.dot(weights.astype(values.dtype, copy=False), values.T, out=sums)
         counts = np.broadcast_to(sums[:, 2 * d :], (len(weights), d))
         return DiagonalStatistics(counts, sums[:, d : 2 * d], sums[:, :d])
 

@@ -168,18 +168,19 @@ class FullParameters(Parameters):
         n_components, d = self.means.shape
         constants = -self.half_log_determinants - 0.5 * d * LOG_2PI
         if not self.is_tied:
-            n_rows = augmented.shape[1]
-            result = empty((n_components, n_rows))
+            n_rows, dtype = augmented.shape[1], augmented.dtype
+            stacked = self.stacked_whiteners.astype(dtype, copy=False)
+            result = empty((n_components, n_rows), dtype)
             with reused():
-                white = empty((n_components, d, n_rows))
-                np.dot(self.stacked_whiteners, augmented, out=white.reshape(-1, n_rows))
+                white = empty((n_components, d, n_rows), dtype)
+                np.dot(stacked, augmented, out=white.reshape(-1, n_rows))
                 np.einsum("jdn,jdn->jn", white, white, out=result)
             result *= -0.5
             result += constants[:, None]
             return result
-        shared = self.whiteners[0] @ augmented[:-1]
+        shared = self.whiteners[0].astype(augmented.dtype, copy=False) @ augmented[:-1]
         shifts = self.means @ self.whiteners[0].T
-        result = shifts @ shared
+        result = shifts.astype(augmented.dtype, copy=False) @ shared
         result -= 0.5 * np.einsum("dn,dn->n", shared, shared)
         result += (constants - 0.5 * np.square(shifts).sum(axis=1))[:, None]
         return result

@@ -61,29 +61,31 @@ def group_rows(rows: Rows) -> list[RowGroup]:
     """Group rows by what they miss."""
     if rows.observed is None:
         return [UniformRows.of(rows.real, None, None)]
+    # Small systems would lose too many digits in single precision.
+    real = rows.real.astype(np.float64, copy=False)
     alike, rest, pattern = split_by_pattern(rows.observed, _FREQUENT)
     groups: list[RowGroup] = [
-        UniformRows.of(rows.real[np.ix_(columns, index)], index, columns)
+        UniformRows.of(real[np.ix_(columns, index)], index, columns)
         for index, columns in alike
     ]
     n_missing = np.sum(~rows.observed[:, rest], axis=0)
     # The smaller systems are those of the missing or of the observed columns.
-    by_missing = 2 * n_missing <= len(rows.real)
+    by_missing = 2 * n_missing <= len(real)
     kernels = _kernels.active()
     if kernels is not None:
-        both = (rows.real, rows.observed)
+        both = (real, rows.observed)
         forms = ((rest[by_missing == form], form) for form in (True, False))
         groups.extend(
             CompiledRows.of(kernels, both, *own) for own in forms if len(own[0])
         )
         return groups
-    sizes = np.minimum(n_missing, len(rows.real) - n_missing)
+    sizes = np.minimum(n_missing, len(real) - n_missing)
     for form in (True, False):
         for of_size in joined_sizes(sizes[by_missing == form]):
             chosen = (by_missing == form) & np.isin(sizes, of_size)
             groups.append(
                 ScatteredRows.of(
-                    (rows.real, rows.observed), rest[chosen], pattern[chosen], form
+                    (real, rows.observed), rest[chosen], pattern[chosen], form
                 )
             )
     return groups

@@ -39,7 +39,7 @@ class UniformRows:
         cls, observed: FloatArray, index: IntArray | None, columns: IntArray | None
     ) -> Self:
         """Put a row of ones under observed values."""
-        augmented = np.empty((len(observed) + 1, observed.shape[1]))
+        augmented = np.empty((len(observed) + 1, observed.shape[1]), observed.dtype)
         augmented[:-1] = observed
         augmented[-1] = 1.0
         return cls(index, columns, augmented)
@@ -63,14 +63,15 @@ class UniformRows:
     ) -> None:
         """Add expected statistics of the rows, with signed weights (J, n)."""
         x = self.augmented
+        weights = weights.astype(x.dtype, copy=False)
         # Unlike `@`, np.dot lets other threads run even when the result is small.
         if parameters.is_tied:
             sums = np.dot(weights, x.T)
             second = np.dot(x[:-1] * weights.sum(axis=0), x[:-1].T)[None]
         else:
-            moments = np.empty((len(weights), len(x), len(x)))
+            moments = np.empty((len(weights), len(x), len(x)), x.dtype)
             with reused():
-                scaled = empty((len(weights), *x.shape))
+                scaled = empty((len(weights), *x.shape), x.dtype)
                 np.multiply(weights[:, None, :], x, out=scaled)
                 flat = scaled.reshape(-1, x.shape[1])
                 np.dot(flat, x.T, out=moments.reshape(-1, len(x)))

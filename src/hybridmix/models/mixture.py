@@ -134,7 +134,7 @@ class Mixture(Model[Prepared, MixtureStatistics]):
     def evaluate(self, prepared: Prepared) -> MixtureEvaluation:
         """Evaluate log joint densities, with what weighs the components."""
         log_density, notes = self.family.evaluate(prepared, self.components)
-        log_density += self.log_weights[:, None]
+        log_density += self.log_weights.astype(log_density.dtype)[:, None]
         log_joint, sums = grouped_logsumexp(log_density, self.offsets)
         return MixtureEvaluation(self, prepared, log_joint, log_density, sums, notes)
 
@@ -354,7 +354,7 @@ class MixtureEvaluation(Evaluation[MixtureStatistics]):
     def statistics(self, weights: FloatArray) -> MixtureStatistics:
         """Pull signed weights (C, n) back; this uses up `relative`."""
         spread = self._spread(weights)
-        counts = np.dot(spread, np.ones(spread.shape[1]))
+        counts = np.dot(spread, np.ones(spread.shape[1], spread.dtype))
         return MixtureStatistics(
             counts,
             positive_counts(counts, spread, weights, self.model.class_of),
@@ -368,8 +368,9 @@ class MixtureEvaluation(Evaluation[MixtureStatistics]):
 
         The result takes the memory of `relative`.
         """
-        shares = np.divide(weights, self.sums, out=empty(self.sums.shape))
         result = self.relative
+        shares = empty(self.sums.shape, result.dtype)
+        np.divide(weights, self.sums, out=shares, casting="same_kind")
         for groups, block in group_blocks(result, self.model.offsets):
             block *= shares[groups, None]
         return result

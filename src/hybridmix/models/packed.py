@@ -8,6 +8,7 @@ from functools import cache, cached_property
 
 import numpy as np
 
+from hybridmix._scratch import lasting
 from hybridmix._typing import IntArray
 from hybridmix.data.rows import MISSING_CODE, Rows
 from hybridmix.data.sequence_rows import SequenceRows
@@ -115,7 +116,13 @@ def _pieces(packing: Packing, frames: Rows, family: Family) -> tuple[Piece, ...]
         def prepared() -> Prepared:
             return family.prepare(frames[packing.source[columns]])
 
-        return Piece(group, columns, prepared if is_long else cache(prepared))
+        @cache
+        def kept() -> Prepared:
+            # It outlives the work on the chunk that first asks for it.
+            with lasting():
+                return prepared()
+
+        return Piece(group, columns, prepared if is_long else kept)
 
     return tuple(
         piece(group, columns)

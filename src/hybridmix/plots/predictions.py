@@ -9,7 +9,7 @@ import numpy as np
 from hybridmix._checks import check_number
 from hybridmix._estimates import Estimate
 from hybridmix._typing import FloatArray
-from hybridmix.data import Table
+from hybridmix.data.table import single_column
 from hybridmix.plots.axes import new_axes
 from hybridmix.plots.drawing import GREY, PALETTE, style_of
 
@@ -317,10 +317,7 @@ class DependenceDisplay:
         known = estimator.encoded(X).real[:, place]
         first, last = np.nanquantile(known, [0.01, 0.99])
         values = np.linspace(first, last, _N_POINTS)
-        real = np.full((_N_POINTS, len(schema.real)), np.nan)
-        real[:, place] = values
-        codes = np.full((_N_POINTS, len(schema.categorical)), -1, np.int32)
-        table = Table(schema, real, codes, True)
+        table = single_column(schema, position, values)
         tail = 0.5 * (1.0 - coverage)
         means, _ = estimator.table_moments(table)
         band = estimator.table_quantiles(table, np.array([tail, 1.0 - tail]))

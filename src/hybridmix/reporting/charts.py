@@ -11,13 +11,14 @@ in dashes as well as in colour. All functions return HTML.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from hybridmix._typing import FloatArray
+from hybridmix.reporting.bins import Bins
 from hybridmix.reporting.markup import element, escape, number
 from hybridmix.reporting.plane import HEIGHT, TOP, WIDTH, Plane, limits_of, place_text
 
@@ -40,8 +41,8 @@ class Series:
         For the legend.
     x, y : array-like of shape (n,)
         Points, from left to right.
-    deviation : array-like of shape (n,) or None
-        Half the height of a band around the line.
+    band : pair of array-like of shape (n,) or None
+        Lower and upper ends of a band around the line.
     weights : array-like of shape (n,) or None
         What the sizes of the marks stand for.
     """
@@ -49,8 +50,14 @@ class Series:
     name: str
     x: Any
     y: Any
-    deviation: Any = None
+    band: Any = None
     weights: Any = None
+
+    @property
+    def heights(self) -> FloatArray:
+        """All places along y: those of the points, and the ends of the band."""
+        parts = (self.y,) if self.band is None else (self.y, *self.band)
+        return np.concatenate([np.ravel(part) for part in parts])
 
 
 def line_chart(
@@ -62,6 +69,7 @@ def line_chart(
     x_limits: tuple[float, float] | None = None,
     y_limits: tuple[float, float] | None = None,
     whole_x: bool = False,
+    log_x: bool = False,
     diagonal: bool = False,
     steps: bool = False,
     lines: bool = True,
@@ -79,8 +87,8 @@ def line_chart(
         Of the axes.
     x_limits, y_limits : tuple of float or None
         Ends of the axes; None for the range of the values.
-    whole_x : bool
-        Whether x counts something.
+    whole_x, log_x : bool
+        Whether x counts something; whether its axis is logarithmic.
     diagonal : bool
         Draw the line of equal values.
     steps : bool
@@ -88,10 +96,12 @@ def line_chart(
     lines, markers : bool
         Connect the points; mark them.
     """
+    across = np.concatenate([np.ravel(s.x) for s in series])
     plane = Plane(
-        x_limits or limits_of(np.concatenate([np.ravel(s.x) for s in series])),
-        y_limits or limits_of(np.concatenate([np.ravel(s.y) for s in series])),
+        x_limits or limits_of(across, margin=0.0 if log_x else 0.05),
+        y_limits or limits_of(np.concatenate([s.heights for s in series])),
         whole_x,
+        log_x,
     )
     parts = [plane.axes(x_label, y_label)]
     if diagonal:
@@ -99,7 +109,7 @@ def line_chart(
     for place, one in enumerate(series):
         parts.append(_drawn(plane, one, place, steps, lines, markers))
     picture = svg("".join(parts), description)
-    return picture + (_legend([s.name for s in series]) if len(series) > 1 else "")
+    return picture + line_legend([s.name for s in series])
 
 
 def interval_chart(
@@ -145,7 +155,8 @@ def interval_chart(
         radius = (2.0, 3.5)[place]
         parts.append(_marks(one, plane.points(one.x, one.y), f"s{place}", radius))
         names.append(f"{one.name} ({len(kept)})")
-    return svg("".join(parts), description) + _legend(names, marks=True)
+    marks = (f'<circle class="s{k}" cx="17" cy="5" r="3.5"/>' for k in range(2))
+    return svg("".join(parts), description) + legend(zip(marks, names, strict=True))
 
 
 def histogram(
@@ -158,10 +169,13 @@ def histogram(
     unit: str = "row",
 ) -> str:
     """Draw how often values occur, and a threshold if there is one."""
-    counts, edges = binned(values)
+    bins = Bins.of(values)
+    counts, edges = bins.count(values), bins.edges
     ends = edges if threshold is None else np.append(edges, threshold)
     plane = Plane(
-        limits_of(ends, margin=0.02), (0.0, max(float(counts.max()), 1.0) * 1.05)
+        limits_of(ends, margin=0.0 if bins.is_log else 0.02),
+        (0.0, max(float(counts.max()), 1.0) * 1.05),
+        log_x=bins.is_log,
     )
     parts = [plane.axes(x_label, f"{unit}s")]
     bottom = place_text(plane.y(0.0))
@@ -243,44 +257,6 @@ def heat_map(
     return svg("".join(parts), description, height=bottom + 18) + _shade_legend()
 
 
-def bar(share: float) -> str:
-    """Draw a bar for a cell of a table, next to its number."""
-    width = place_text(100.0 * min(max(share, 0.0), 1.0))
-    return (
-        '<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" '
-        f'aria-hidden="true"><rect width="{width}" height="10"/></svg>'
-    )
-
-
-def spark_histogram(counts: Sequence[float], description: str) -> str:
-    """Draw a histogram of the size of a word."""
-    most = max(*counts, 1)
-    width = 80 / len(counts)
-    path = "".join(
-        f"M{place_text(k * width)} 20v-{place_text(max(19 * count / most, 0.8))}"
-        f"h{place_text(width * 0.86)}V20z"
-        for k, count in enumerate(counts)
-        if count
-    )
-    return (
-        f'<svg class="spark" viewBox="0 0 80 20" role="img" aria-label='
-        f'"{escape(description)}"><path d="{path}"/></svg>'
-    )
-
-
-def binned(values: FloatArray, n_most: int = 40) -> tuple[np.ndarray, FloatArray]:
-    """Count finite values in bins of equal width, more of them for more values."""
-    n_bins = int(np.clip(2 * len(values) ** (1 / 3) + 1, 5, n_most))
-    low, high = float(values.min()), float(values.max())
-    if high - low <= 1e-9 * max(abs(low), abs(high)):
-        # Bins need a width, and a constant has none.
-        margin = abs(low) / 2 or 0.5
-        low, high = low - margin, high + margin
-    # Halves, since the range of the largest floats is infinite.
-    counts, edges = np.histogram(values / 2.0, n_bins, (low / 2.0, high / 2.0))
-    return counts, 2.0 * edges
-
-
 def shortened(text: str, length: int) -> str:
     """Cut a text that is too long, in its middle, where names differ least."""
     if len(text) <= length:
@@ -304,7 +280,7 @@ def _drawn(
     kind = f"s{place % MAX_SERIES}"
     points = plane.points(series.x, series.y)
     parts = []
-    if series.deviation is not None:
+    if series.band is not None:
         parts.append(_band(plane, series, kind))
     if lines:
         path = _steps(points) if steps else f"M{'L'.join(points)}"
@@ -320,17 +296,16 @@ def _thinned(series: Series) -> Series:
     kept = np.arange(len(x))
     if len(x) > _MAX_POINTS:
         kept = np.unique(np.linspace(0, len(x) - 1, _MAX_POINTS).round().astype(int))
-    values = (series.x, series.y, series.deviation, series.weights)
+    values = (series.x, series.y, series.band, series.weights)
     return Series(
         series.name,
-        *(None if v is None else np.asarray(v, dtype=float)[kept] for v in values),
+        *(None if v is None else np.asarray(v, dtype=float)[..., kept] for v in values),
     )
 
 
 def _band(plane: Plane, series: Series, kind: str) -> str:
     """Draw how far the values of a line deviate."""
-    ends = (series.y - series.deviation, series.y + series.deviation)
-    low, high = (np.clip(values, *plane.y_limits) for values in ends)
+    low, high = (np.clip(values, *plane.y_limits) for values in series.band)
     outline = plane.points(
         np.append(series.x, series.x[::-1]), np.append(high, low[::-1])
     )
@@ -366,17 +341,24 @@ def svg(content: str, description: str, height: float = HEIGHT) -> str:
     )
 
 
-def _legend(names: Sequence[str], marks: bool = False) -> str:
-    entries = []
-    for place, name in enumerate(names):
-        sample = f'<path class="line s{place}" d="M1 5H33"/>'
-        if marks:
-            sample = f'<circle class="s{place}" cx="17" cy="5" r="3.5"/>'
-        entries.append(
-            f'<svg viewBox="0 0 34 10" aria-hidden="true">{sample}</svg>{escape(name)}'
+def legend(samples: Iterable[tuple[str, str]]) -> str:
+    """Explain styles, each by a sample that is 34 wide and 10 high, and its name."""
+    items = "".join(
+        element(
+            "li",
+            f'<svg viewBox="0 0 34 10" aria-hidden="true">{sample}</svg>{escape(name)}',
         )
-    items = "".join(element("li", entry) for entry in entries)
+        for sample, name in samples
+    )
     return element("ul", items, class_="legend")
+
+
+def line_legend(names: Sequence[str]) -> str:
+    """Explain the lines of a chart; nothing needs to be explained about one."""
+    if len(names) < 2:
+        return ""
+    lines = (f'<path class="line s{k}" d="M1 5H33"/>' for k in range(len(names)))
+    return legend(zip(lines, names, strict=True))
 
 
 def _shade_legend() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hybridmix.progress import announce
 from hybridmix.reporting.markup import element, escape
@@ -132,8 +132,17 @@ def report(
     return Report(title, page(title, sections))
 
 
-def _sections(subject: Subject) -> list[tuple[str, str, str]]:
-    """Return anchors, titles and contents of the sections."""
+class Part(NamedTuple):
+    """A section as it is written: its anchor, title and content; whether it is folded."""
+
+    anchor: str
+    title: str
+    content: str
+    is_folded: bool = False
+
+
+def _sections(subject: Subject) -> list[Part]:
+    """Write the sections."""
     from hybridmix.reporting.findings import found_out
     from hybridmix.reporting.sections import sections_of
 
@@ -144,32 +153,26 @@ def _sections(subject: Subject) -> list[tuple[str, str, str]]:
         announce("report", place, len(sections), section.title)
         content = section.content(findings)
         if content is not None:
-            written.append((section.anchor, section.title, content))
+            written.append(
+                Part(section.anchor, section.title, content, section.is_folded)
+            )
     announce("report", len(sections), len(sections))
     return written
 
 
-def page(title: str, sections: list[tuple[str, str, str]]) -> str:
-    """Put sections, each with its anchor, title and content, into a page."""
+def page(title: str, sections: list[Part]) -> str:
+    """Put sections into a page."""
     from importlib.resources import files
 
     style = (files("hybridmix.reporting") / "style.css").read_text("utf-8")
     links = "".join(
-        element("li", element("a", escape(name), href=f"#{anchor}"))
-        for anchor, name, _ in sections
+        element("li", element("a", escape(own.title), href=f"#{own.anchor}"))
+        for own in sections
     )
     contents = element(
         "nav", element("ol", links, class_="contents"), aria_label="Contents"
     )
-    body = "".join(
-        element(
-            "section",
-            element("h2", escape(name), id=f"{anchor}-title") + content,
-            id=anchor,
-            aria_labelledby=f"{anchor}-title",
-        )
-        for anchor, name, content in sections
-    )
+    body = "".join(map(_section, sections))
     # The policy makes sure that the page loads nothing, whatever a table holds.
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -181,4 +184,19 @@ def page(title: str, sections: list[tuple[str, str, str]]) -> str:
         f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
         f"<header>{element('h1', escape(title))}</header>\n{contents}\n"
         f"<main>\n{body}\n</main>\n</body>\n</html>\n"
+    )
+
+
+def _section(part: Part) -> str:
+    """Put a section into its frame; its title opens it if it is folded."""
+    title = element("h2", escape(part.title), id=f"{part.anchor}-title")
+    inner = title + part.content
+    if part.is_folded:
+        inner = element("details", element("summary", title) + part.content)
+    return element(
+        "section",
+        inner,
+        id=part.anchor,
+        class_="folded" if part.is_folded else "open",
+        aria_labelledby=f"{part.anchor}-title",
     )

@@ -8,13 +8,23 @@ from functools import cached_property
 import numpy as np
 
 from hybridmix.data.fingerprint import Origin
+from hybridmix.inspection import (
+    FeatureImportance,
+    TargetImportance,
+    feature_importance,
+)
+from hybridmix.reporting.checks import ColumnCheck, check_columns
 from hybridmix.reporting.subject import Subject
-from hybridmix.tasks.base import FEWEST_ROWS
+from hybridmix.tasks.base import FEWEST_ROWS, quiet
 from hybridmix.tasks.trials import Trial, as_given, cross_validated
 
 # For a table that was partly in training, folds of all rows say more than fewer unseen
 # rows than this.
 FEWEST_UNSEEN = 50
+# Rows by which columns are judged, over all folds.
+MAX_JUDGING = 2000
+# Hiding each of more columns than this would take longer than the rest of the report.
+MAX_JUDGED = 200
 
 
 @dataclass(frozen=True)
@@ -80,6 +90,39 @@ class Findings:
     def trial(self) -> Trial:
         """The more telling trial, for sections that are written only if there is one."""
         return self.trials[0]
+
+    @cached_property
+    def checks(self) -> list[ColumnCheck]:
+        """Whether the model knows how columns are distributed, the worst first.
+
+        Nothing is checked for sequences, whose frames depend on each other.
+        """
+        subject = self.subject
+        if subject.task.unit != "row":
+            return []
+        return check_columns(subject, list(range(len(subject.names)))[:MAX_JUDGED])
+
+    @cached_property
+    def importance(self) -> FeatureImportance | TargetImportance | None:
+        """Mean over the folds of what hiding each column costs.
+
+        None without a trial or a target, for several targets together, and for sequences
+        and very many columns.
+        """
+        subject = self.subject
+        is_judged = subject.task.target != "none" and subject.task.unit == "row"
+        is_judged = is_judged and subject.n_targets == 1
+        if not (is_judged and self.trials) or len(subject.names) > MAX_JUDGED:
+            return None
+        trial, parts = self.trial, []
+        for fold, model in enumerate(trial.ours.models):
+            X, truth = trial.held(trial.ours, fold, MAX_JUDGING)
+            y = subject.task.given(subject.model, truth)
+            with quiet():
+                parts.append(feature_importance(model, X, y))
+        # The names are the first field; all others are figures.
+        fields = zip(*(list(vars(part).values())[1:] for part in parts), strict=True)
+        return type(parts[0])(subject.names, *(np.mean(own, axis=0) for own in fields))
 
 
 def found_out(subject: Subject) -> Findings:

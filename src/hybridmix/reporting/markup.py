@@ -11,7 +11,7 @@ from typing import Any
 from hybridmix._text import printable
 
 NONE = "\N{EN DASH}"
-_MINUS = "\N{MINUS SIGN}"
+MINUS = "\N{MINUS SIGN}"
 _SHORT_NAME = 20
 
 
@@ -75,6 +75,32 @@ def figures(pictures: Iterable[str]) -> str:
     return element("div", "".join(pictures), class_="figures")
 
 
+def folded(summary: str, content: str) -> str:
+    """Put HTML behind a line that opens it."""
+    return element("details", element("summary", escape(summary)) + content)
+
+
+def folded_after(
+    n_shown: int, rows: Sequence[Sequence[Any]], make: Callable[..., str], more: str
+) -> str:
+    """Make a table of the first rows, and a folded one of the others.
+
+    Parameters
+    ----------
+    n_shown : int
+        Rows that are shown. A few more than this are shown as well.
+    rows : sequence of sequences
+        Cells, as `table` has them.
+    make : callable
+        Makes a table of some rows.
+    more : str
+        What opens the others.
+    """
+    if len(rows) <= n_shown + n_shown // 3:
+        return make(rows)
+    return make(rows[:n_shown]) + folded(more, make(rows[n_shown:]))
+
+
 def table(
     caption: str,
     header: Sequence[str],
@@ -82,6 +108,7 @@ def table(
     *,
     text_columns: Sequence[int] = (0,),
     class_: str = "",
+    frame: str = "",
 ) -> str:
     """Make a table that scrolls sideways when there is no room for it.
 
@@ -98,6 +125,8 @@ def table(
         Columns of text, which are aligned left; numbers are aligned right.
     class_ : str
         Class of the table.
+    frame : str
+        Class of what it scrolls in.
     """
     kinds = ["text" if k in text_columns else "number" for k in range(len(header))]
     head = "".join(
@@ -114,7 +143,12 @@ def table(
     scrolled = element("table", content, **attributes)
     # What scrolls must be reachable by the keyboard, and then needs a name.
     return element(
-        "div", scrolled, class_="scroll", tabindex="0", role="region", aria_label=caption
+        "div",
+        scrolled,
+        class_=f"scroll {frame}".rstrip(),
+        tabindex="0",
+        role="region",
+        aria_label=caption,
     )
 
 
@@ -142,7 +176,7 @@ def number(value: float) -> str:
     else:
         # Without the zeros of 1e+08.
         text = f"{value:.4g}".replace("e+0", "e").replace("e+", "e").replace("e-0", "e-")
-    return text.replace("-", _MINUS)
+    return text.replace("-", MINUS)
 
 
 def tick_texts(values: Sequence[float]) -> list[str]:
@@ -150,7 +184,7 @@ def tick_texts(values: Sequence[float]) -> list[str]:
     largest = max((abs(value) for value in values), default=0.0)
     step = values[1] - values[0] if len(values) > 1 else largest
     if step == 0.0 or largest >= 1e6 or step < 1e-5:
-        return [f"{value:g}".replace("-", _MINUS) for value in values]
+        return [f"{value:g}".replace("-", MINUS) for value in values]
     digits = max(0, -math.floor(math.log10(step) + 1e-9))
     return [fixed(value, digits) for value in values]
 
@@ -160,7 +194,7 @@ def fixed(value: float, digits: int = 3) -> str:
     if not math.isfinite(value):
         return NONE
     # Adding zero turns minus zero into zero.
-    return f"{round(float(value), digits) + 0.0:.{digits}f}".replace("-", _MINUS)
+    return f"{round(float(value), digits) + 0.0:.{digits}f}".replace("-", MINUS)
 
 
 def with_deviation(mean: float, deviation: float) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hybridmix._typing import FloatArray
-from hybridmix.reporting.markup import escape, tick_texts
+from hybridmix.reporting.markup import escape, number, tick_texts
 
 WIDTH, HEIGHT = 360, 240
 RIGHT, TOP, BOTTOM = 12, 26, 42
@@ -26,16 +26,27 @@ class Plane:
         Values at the ends of the axes.
     whole_x : bool, default=False
         Whether x counts something.
+    log_x : bool, default=False
+        Whether x is logarithmic; its limits are positive.
     """
 
     x_limits: tuple[float, float]
     y_limits: tuple[float, float]
     whole_x: bool = False
+    log_x: bool = False
 
     @cached_property
     def y_ticks(self) -> dict[float, str]:
         """Ticks of the y axis and what is written at them."""
         values = ticks(*self.y_limits)
+        return dict(zip(values, tick_texts(values), strict=True))
+
+    @cached_property
+    def x_ticks(self) -> dict[float, str]:
+        """Ticks of the x axis and what is written at them."""
+        if self.log_x:
+            return {value: number(value) for value in log_ticks(*self.x_limits)}
+        values = ticks(*self.x_limits, whole=self.whole_x)
         return dict(zip(values, tick_texts(values), strict=True))
 
     @cached_property
@@ -46,8 +57,10 @@ class Plane:
     def x(self, values: Any) -> FloatArray:
         """Return places along the x axis."""
         low, high = self.x_limits
-        inner = WIDTH - self.left - RIGHT
-        return self.left + inner * (np.asarray(values, dtype=float) - low) / (high - low)
+        places = np.asarray(values, dtype=float)
+        if self.log_x:
+            low, high, places = math.log(low), math.log(high), np.log(places)
+        return self.left + (WIDTH - self.left - RIGHT) * (places - low) / (high - low)
 
     def y(self, values: Any) -> FloatArray:
         """Return places along the y axis."""
@@ -71,13 +84,14 @@ class Plane:
                 f'<text x="{left}" dx="-6" y="{place}" dy="4" class="end">{text}</text>'
             )
         bottom = HEIGHT - BOTTOM
-        values = ticks(*self.x_limits, whole=self.whole_x)
-        for tick, text in zip(values, tick_texts(values), strict=True):
+        for tick, text in self.x_ticks.items():
             place = place_text(self.x(tick))
-            parts.append(
-                f'<path class="axis" d="M{place} {bottom}v4"/>'
-                f'<text x="{place}" y="{bottom + 17}" class="middle">{text}</text>'
-            )
+            parts.append(f'<path class="axis" d="M{place} {bottom}v4"/>')
+            # Long numbers at the end would be cut off.
+            if float(self.x(tick)) + 3.5 * len(text) <= WIDTH:
+                parts.append(
+                    f'<text x="{place}" y="{bottom + 17}" class="middle">{text}</text>'
+                )
         parts.append(f'<path class="axis" d="M{left} {bottom}H{WIDTH - RIGHT}"/>')
         centre = place_text((self.left + WIDTH - RIGHT) / 2)
         parts.append(
@@ -105,6 +119,19 @@ def ticks(
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     # Without the rounding, 3 * 0.1 would show its error.
     return [float(f"{k * step:.12g}") for k in range(first, last + 1)]
+
+
+def log_ticks(low: float, high: float, *, n_most: int = 6) -> list[float]:
+    """Return powers of ten between two positive limits; 2 and 5 times them if few."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    step = max(1, -(-(last - first) // n_most))
+    factors = (1, 2, 5) if last - first <= n_most // 3 else (1,)
+    values = (
+        factor * 10.0**power
+        for power in range(first, last + 1, step)
+        for factor in factors
+    )
+    return [value for value in values if 0.999 * low <= value <= 1.001 * high]
 
 
 def limits_of(values: FloatArray, margin: float = 0.05) -> tuple[float, float]:

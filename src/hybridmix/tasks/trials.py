@@ -66,8 +66,8 @@ class Trial:
         What they are compared with: numbers of their classes, targets, or zeros.
     folds : ndarray of shape (n,)
         The folds in which they are.
-    n_used : int
-        Number of rows that took part, those that only served training included.
+    used : ndarray of shape (n_used,)
+        Rows of the table that took part, those that only served training included.
     n_available : int
         Number of rows from which these were drawn.
     contenders : tuple of Contender
@@ -78,9 +78,19 @@ class Trial:
     rows: IntArray
     truth: np.ndarray
     folds: IntArray
-    n_used: int
+    used: IntArray
     n_available: int
     contenders: tuple[Contender, ...]
+
+    @property
+    def n_used(self) -> int:
+        """Number of rows that took part."""
+        return len(self.used)
+
+    @property
+    def table_rows(self) -> IntArray:
+        """Numbers that the scored rows have in the table, (n,)."""
+        return self.used[self.rows]
 
     @property
     def n_folds(self) -> int:
@@ -151,8 +161,8 @@ def as_given(task: Task, cases: Cases, rows: IntArray) -> Trial:
         outputs = task.outputs(cases, cases.model, X, truth)
     scores = [task.scores(truth, outputs)]
     ours = Contender("this model", X, [cases.model], outputs, scores)
-    folds, n_used = np.zeros(len(rows), dtype=np.intp), len(rows)
-    return Trial(False, np.arange(n_used), truth, folds, n_used, n_available, (ours,))
+    folds, places = np.zeros(len(rows), dtype=np.intp), np.arange(len(rows))
+    return Trial(False, places, truth, folds, rows, n_available, (ours,))
 
 
 def cross_validated(
@@ -206,9 +216,7 @@ def cross_validated(
         outputs = outputs[held]
         scores = _scores_by_fold(task, truth_held, outputs, folds_held)
         contenders.append(Contender(entrant.name, entrant.X, models, outputs, scores))
-    return Trial(
-        True, held, truth_held, folds_held, len(used), len(groups), tuple(contenders)
-    )
+    return Trial(True, held, truth_held, folds_held, used, len(groups), tuple(contenders))
 
 
 def _scores_by_fold(

@@ -12,10 +12,12 @@ from hybridmix._typing import FloatArray
 from hybridmix.cli import choices, fitting, results, sequence_results, views
 from hybridmix.cli import options as opt
 from hybridmix.cli.console import Console, talking
+from hybridmix.cli.guilt import guilty_cells
 from hybridmix.cli.large import Memory
 from hybridmix.cli.models import Matching, Model, filled
 from hybridmix.cli.sequences import Keys
 from hybridmix.cli.tables import CHUNK_ROWS, Chunk, InputError
+from hybridmix.cli.text_format import TextFormat
 from hybridmix.cli.values import split
 from hybridmix.cli.workflow import (
     OwnFit,
@@ -51,6 +53,8 @@ def predict(
     sequence: opt.SequenceNames = None,
     time: opt.TimeName = None,
     na: opt.MissingMarks = None,
+    thousands: opt.Thousands = "",
+    encoding: opt.Encoding = None,
     allow_missing: opt.AllowMissing = False,
     chunk_rows: opt.ChunkRows = CHUNK_ROWS,
     escape_formulas: opt.EscapeFormulas = False,
@@ -62,10 +66,13 @@ def predict(
     sequences: a table with a row for each sequence.
     """
     check_order("predict", model, table)
+    text = TextFormat(thousands, encoding)
     keys = Keys(split(sequence), time)
     with talking(quiet) as console:
         check_output(output, model, table, escape_formulas=escape_formulas)
-        matching = load_matching(model, table, console, na, allow_missing, keys=keys)
+        matching = load_matching(
+            model, table, console, na, allow_missing, keys=keys, text=text
+        )
         names = results.kept_columns(matching.table, keep)
         if matching.model.is_sequential:
             blocks = sequence_results.predicted(
@@ -96,6 +103,8 @@ def impute(
     sequence: opt.SequenceNames = None,
     time: opt.TimeName = None,
     na: opt.MissingMarks = None,
+    thousands: opt.Thousands = "",
+    encoding: opt.Encoding = None,
     allow_missing: opt.AllowMissing = False,
     components: opt.Components = None,
     covariance: opt.CovarianceType = None,
@@ -116,6 +125,7 @@ def impute(
             split(categorical),
             split(drop),
             split(na),
+            text=TextFormat(thousands, encoding),
             memory=Memory.parsed(memory),
         ),
         choices.Options(
@@ -159,6 +169,8 @@ def outliers(
     sequence: opt.SequenceNames = None,
     time: opt.TimeName = None,
     na: opt.MissingMarks = None,
+    thousands: opt.Thousands = "",
+    encoding: opt.Encoding = None,
     allow_missing: opt.AllowMissing = False,
     components: opt.Components = None,
     covariance: opt.CovarianceType = None,
@@ -184,6 +196,7 @@ def outliers(
             split(categorical),
             split(drop),
             split(na),
+            text=TextFormat(thousands, encoding),
             memory=Memory.parsed(memory),
         ),
         choices.Options(
@@ -208,8 +221,12 @@ def outliers(
                 results.write_flags(chunks, scores, level, write)
             tell_written(console, output)
         if output != STDOUT:
+            guilty = [
+                guilty_cells(matching, row.features, row.typicality, level)
+                for row in rows.rows
+            ]
             unit = matching.model.unit
-            console.result(*views.outliers(rows.rows, scores, level, unit))
+            console.result(*views.outliers(rows.rows, guilty, scores, level, unit))
 
 
 def _typicalities(

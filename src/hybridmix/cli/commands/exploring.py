@@ -15,8 +15,9 @@ from hybridmix.cli.commands.judging import read_rows
 from hybridmix.cli.console import Console, talking
 from hybridmix.cli.models import Model
 from hybridmix.cli.sequences import Keys
+from hybridmix.cli.text_format import TextFormat
 from hybridmix.cli.values import split
-from hybridmix.cli.workflow import load_matching
+from hybridmix.cli.workflow import check_order, load_matching
 
 
 def explore(
@@ -32,6 +33,8 @@ def explore(
     sequence: opt.SequenceNames = None,
     time: opt.TimeName = None,
     na: opt.MissingMarks = None,
+    thousands: opt.Thousands = "",
+    encoding: opt.Encoding = None,
     allow_missing: opt.AllowMissing = False,
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port of the page; 0 for any free one.")
@@ -50,13 +53,17 @@ def explore(
             given = {
                 "--target": target is not None,
                 "--na": bool(na),
+                "--thousands": bool(thousands),
+                "--encoding": encoding is not None,
                 "--allow-missing": allow_missing,
             }
             choices.refuse(given, "is for a table: add TABLE.")
             estimator, X, y = Model.load(model).estimator, None, None
         else:
+            check_order("explore", model, table)
+            text = TextFormat(thousands, encoding)
             matching = load_matching(
-                model, table, console, na, allow_missing, target, keys
+                model, table, console, na, allow_missing, target, keys, text
             )
             estimator = matching.model.estimator
             X, y = read_rows(matching, target, console)

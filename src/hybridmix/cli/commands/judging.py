@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,11 +17,13 @@ from hybridmix.cli.interrupts import stop_if_interrupted
 from hybridmix.cli.models import Matching, Model
 from hybridmix.cli.sequence_results import read_file_sequences
 from hybridmix.cli.sequences import Keys
+from hybridmix.cli.streams import results_to_stdout
 from hybridmix.cli.tables import CHUNK_ROWS
 from hybridmix.cli.targets import read_all
+from hybridmix.cli.text_format import TextFormat
 from hybridmix.cli.values import split
 from hybridmix.cli.workflow import check_order, load_matching, tell_written
-from hybridmix.cli.writing import check_output
+from hybridmix.cli.writing import STDOUT, check_output
 from hybridmix.io import read_versions
 
 
@@ -31,6 +34,8 @@ def evaluate(
     sequence: opt.SequenceNames = None,
     time: opt.TimeName = None,
     na: opt.MissingMarks = None,
+    thousands: opt.Thousands = "",
+    encoding: opt.Encoding = None,
     allow_missing: opt.AllowMissing = False,
     chunk_rows: opt.ChunkRows = CHUNK_ROWS,
     as_json: opt.AsJson = False,
@@ -42,9 +47,12 @@ def evaluate(
     of its targets (--target A,B). It warns if the model was trained on these rows.
     """
     check_order("evaluate", model, table)
+    text = TextFormat(thousands, encoding)
     keys = Keys(split(sequence), time)
     with talking(quiet, as_json) as console:
-        matching = load_matching(model, table, console, na, allow_missing, target, keys)
+        matching = load_matching(
+            model, table, console, na, allow_missing, target, keys, text
+        )
         values = tallies.evaluated(matching, target, chunk_rows, console)
         if values["warning"] is not None:
             console.warn(values["warning"])
@@ -75,6 +83,8 @@ def report(
         bool, typer.Option(help="Compare with models of scikit-learn.")
     ] = True,
     na: opt.MissingMarks = None,
+    thousands: opt.Thousands = "",
+    encoding: opt.Encoding = None,
     allow_missing: opt.AllowMissing = False,
     seed: opt.Seed = 0,
     quiet: opt.Quiet = False,
@@ -85,10 +95,14 @@ def report(
     training rows, it is retrained by cross-validation.
     """
     check_order("report", model, table)
+    text = TextFormat(thousands, encoding)
     keys = Keys(split(sequence), time)
     with talking(quiet) as console:
-        check_output(output, model, table, is_table=False)
-        matching = load_matching(model, table, console, na, allow_missing, target, keys)
+        if output != STDOUT:
+            check_output(output, model, table, is_table=False)
+        matching = load_matching(
+            model, table, console, na, allow_missing, target, keys, text
+        )
         X, y = read_rows(matching, target, console)
         with console.progress(ends_at_interrupt=True):
             page = hybridmix.report(
@@ -102,8 +116,12 @@ def report(
             )
         # Folds that were interrupted would make a page that looks like any other.
         stop_if_interrupted()
-        page.save(output)
-        tell_written(console, output)
+        if output == STDOUT:
+            with results_to_stdout():
+                sys.stdout.write(page.html)
+        else:
+            page.save(output)
+            tell_written(console, output)
 
 
 def read_rows(

@@ -10,7 +10,7 @@ import typer
 
 from hybridmix.cli import choices, fitting, quality, sequence_views, views
 from hybridmix.cli import options as opt
-from hybridmix.cli.columns import MAYBE_CODES
+from hybridmix.cli.columns import CODES, MAYBE_CODES
 from hybridmix.cli.console import Console, talking
 from hybridmix.cli.fitting import Training
 from hybridmix.cli.interrupts import INTERRUPTED, was_interrupted
@@ -18,7 +18,8 @@ from hybridmix.cli.labels import CLASSIFY, Target
 from hybridmix.cli.large import Memory
 from hybridmix.cli.models import Model
 from hybridmix.cli.sequences import Keys
-from hybridmix.cli.tables import InputError, open_table
+from hybridmix.cli.tables import InputError, as_option, open_table
+from hybridmix.cli.text_format import TextFormat
 from hybridmix.cli.values import split
 from hybridmix.cli.writing import check_output
 from hybridmix.data.sequences import Sequences
@@ -41,6 +42,8 @@ def fit(
     real: opt.Real = None,
     drop: opt.Drop = None,
     na: opt.MissingMarks = None,
+    thousands: opt.Thousands = "",
+    encoding: opt.Encoding = None,
     method: opt.MethodName = None,
     components: opt.Components = None,
     covariance: opt.CovarianceType = None,
@@ -68,8 +71,9 @@ def fit(
         raise InputError(f"--task {task} needs a target: add --target NAME.")
     keys = Keys(split(sequence), time)
     named = split(real), split(categorical), split(drop), split(na)
+    text = TextFormat(thousands, encoding)
     reading = fitting.Reading(
-        *named, target, unlabelled, weight, task, keys, Memory.parsed(memory)
+        *named, target, unlabelled, weight, task, keys, text, Memory.parsed(memory)
     )
     numbers = choices.parse_components(components)
     checks = check and not quiet
@@ -106,7 +110,8 @@ def _fit(
     # Options that contradict each other are refused before a large table is read.
     choose(target and (reading.task or CLASSIFY))
     in_blocks = chosen.in_blocks and not reading.keys.sequence
-    training = fitting.read_training(open_table(table), reading, console, in_blocks)
+    source = open_table(table, reading.text)
+    training = fitting.read_training(source, reading, console, in_blocks)
     estimator = choose(target and training.task)
     _show_columns(training, reading, console)
     begin = perf_counter()
@@ -133,8 +138,13 @@ def _effort_of_fit(effort: str | float | None, checks: bool) -> str | float | No
 def _show_columns(training: Training, reading: fitting.Reading, console: Console) -> None:
     """Show what columns are treated as; what changes the model is never hidden."""
     console.note_table(views.column_table(training.kinds))
-    if any(kind.reason.endswith(MAYBE_CODES) for kind in training.kinds):
-        console.note("If whole numbers are codes, use --categorical NAMES")
+    codes = [k.name for k in training.kinds if k.reason.endswith(MAYBE_CODES)]
+    if codes:
+        console.note(
+            f"If whole numbers are codes, add: --categorical {as_option(*codes)}"
+            + (f" (or, for all of these, --categorical {CODES})" if codes[1:] else "")
+        )
+    fitting.warn_of_spoilt(training.kinds, console)
     is_cut = len(training.kinds) > views.SHOWN_ROWS
     # JSON lists all columns at the end.
     if not console.as_json and (console.is_silent or is_cut):
@@ -180,7 +190,8 @@ def _check(
 
 def _suggest(console: Console, output: Path, table: Path, model: Model) -> None:
     """Say what to do next."""
-    step = f"report {output} {table} -o report.html"
+    named = "TABLE" if str(table) == "-" else table
+    step = f"report {output} {named} -o report.html"
     if not model.predicts:
         step = _next_step(model, output)
     console.note(f"Next: hybridmix {step}")

@@ -57,7 +57,7 @@ class TargetChart {
   show(answer, target) {
     this.answer = answer;
     this.target = target;
-    const [low, , , , high] = answer.quantiles;
+    const [low, , , high] = answer.quantiles;
     const known = target === null || target === undefined
       ? "" : ` In the table it is ${number(target)}.`;
     this.words.textContent = `${this.name}: ${number(answer.mean)} ± ${number(answer.deviation)}; ` +
@@ -78,7 +78,7 @@ class TargetChart {
       const kept = points.map((value, k) => k).filter((k) => points[k] >= low && points[k] <= high);
       return kept.length > 1 ? area(kept.map((k) => xs[k]), kept.map((k) => y[k]), floor) : "";
     };
-    const [q05, q25, , q75, q95] = quantiles;
+    const [q05, q25, q75, q95] = quantiles;
     const known = this.target === null || this.target === undefined ? [] : [
       svg("path", { class: "truth", d: `M${x(this.target)} 16V${floor}` }),
       svg("text", { class: "middle name", x: Math.min(Math.max(x(this.target), 30), width - 30), y: 11 }, "in the table"),

@@ -50,7 +50,8 @@ def _hashes(rows: Rows) -> npt.NDArray[np.uint64]:
     odd = np.random.default_rng(0).integers(1 << 63, size=(d, 1), dtype=np.uint64) * 2 + 1
     result = np.empty(rows.n_rows, np.uint64)
     for chunk in row_chunks(rows.n_rows, 3 * d):
-        bits = (rows.real[:, chunk] + 0.0).view(np.uint64)  # the sum turns -0 into 0
+        # The sum turns -0 into 0.
+        bits = (rows.real[:, chunk].astype(np.float64) + 0.0).view(np.uint64)
         if rows.observed is not None:
             bits[~rows.observed[:, chunk]] = 1
         # Few digits leave the lower half of the bits empty; products only go upwards.

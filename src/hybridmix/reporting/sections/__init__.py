@@ -8,11 +8,14 @@ from typing import NamedTuple
 
 from hybridmix.reporting.findings import Findings
 from hybridmix.reporting.markup import heading, note
+from hybridmix.reporting.sections.columns import columns_section, dependence_section
 from hybridmix.reporting.sections.components import components_section
 from hybridmix.reporting.sections.data import data_section, target_part
 from hybridmix.reporting.sections.density import density_section
 from hybridmix.reporting.sections.errors import errors_section
 from hybridmix.reporting.sections.features import features_section
+from hybridmix.reporting.sections.frames import frames_section
+from hybridmix.reporting.sections.map import map_section
 from hybridmix.reporting.sections.missing import missing_section
 from hybridmix.reporting.sections.predictions import predictions_section
 from hybridmix.reporting.sections.quality import quality_section
@@ -25,6 +28,8 @@ from hybridmix.reporting.sections.sequence_summary import (
 from hybridmix.reporting.sections.states import decoded_section, states_section
 from hybridmix.reporting.sections.summary import summary_section
 from hybridmix.reporting.sections.training import training_section
+from hybridmix.reporting.sections.verdict import verdict_section
+from hybridmix.reporting.sections.worked import worked_section
 from hybridmix.reporting.sequence_subject import SequenceSubject
 
 
@@ -43,6 +48,8 @@ class Section(NamedTuple):
         The targets of the tasks that it is for; None for all tasks.
     by_target : bool, default=False
         Whether each of several targets has its own.
+    is_folded : bool, default=False
+        Whether readers have to open it.
     """
 
     anchor: str
@@ -51,6 +58,7 @@ class Section(NamedTuple):
     needs_trial: bool = False
     targets: tuple[str, ...] | None = None
     by_target: bool = False
+    is_folded: bool = False
 
     def content(self, findings: Findings) -> str | None:
         """Return HTML; None to leave the section out."""
@@ -66,8 +74,8 @@ CLASSES, NUMBERS = ("classes",), ("numbers",)
 TARGETS = CLASSES + NUMBERS
 
 SECTIONS = (
-    Section("summary", "Summary", summary_section),
-    Section("data", "The table", data_section),
+    Section("verdict", "Verdict", verdict_section),
+    Section("summary", "The model", summary_section, is_folded=True),
     Section("quality", "How good the model is", quality_section, True, None, True),
     Section("errors", "Errors and probabilities", errors_section, True, CLASSES),
     Section(
@@ -78,24 +86,51 @@ SECTIONS = (
         NUMBERS,
         True,
     ),
-    Section("missing", "When features go missing", missing_section, True, TARGETS, True),
     Section("features", "Which features matter", features_section, True, TARGETS, True),
-    Section("components", "Components", components_section),
-    Section("density", "Density and outliers", density_section),
-    Section("training", "Training", training_section),
-    Section("reproduce", "How to read and reproduce this", reproduce_section),
+    Section("columns", "Columns in the model", columns_section),
+    Section(
+        "dependence",
+        "The target by column",
+        dependence_section,
+        targets=NUMBERS,
+        by_target=True,
+    ),
+    Section(
+        "worked", "One prediction, cell by cell", worked_section, True, TARGETS, True
+    ),
+    Section("map", "A map of the rows", map_section),
+    Section("data", "The table", data_section, is_folded=True),
+    Section(
+        "missing",
+        "When features go missing",
+        missing_section,
+        True,
+        TARGETS,
+        True,
+        is_folded=True,
+    ),
+    Section("density", "Density and outliers", density_section, is_folded=True),
+    Section("components", "Components", components_section, is_folded=True),
+    Section("training", "Training", training_section, is_folded=True),
+    Section(
+        "reproduce", "How to read and reproduce this", reproduce_section, is_folded=True
+    ),
 )
 
 
 OF_SEQUENCES = (
-    Section("summary", "Summary", sequence_summary),
-    Section("data", "The sequences", sequence_data),
+    Section("verdict", "Verdict", verdict_section),
+    Section("summary", "The model", sequence_summary, is_folded=True),
     Section("quality", "How good the model is", quality_section, True),
     Section("errors", "Errors and probabilities", errors_section, True, CLASSES),
+    Section("worked", "One prediction, frame by frame", frames_section, True, CLASSES),
     Section("states", "States over time", states_section),
     Section("decoded", "Decoded sequences", decoded_section),
-    Section("training", "Training", sequence_training),
-    Section("reproduce", "How to read and reproduce this", reproduce_section),
+    Section("data", "The sequences", sequence_data, is_folded=True),
+    Section("training", "Training", sequence_training, is_folded=True),
+    Section(
+        "reproduce", "How to read and reproduce this", reproduce_section, is_folded=True
+    ),
 )
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from hybridmix._typing import FloatArray
+from hybridmix.reporting.bins import Bins
+from hybridmix.reporting.cell_charts import bar, spark_histogram
 from hybridmix.reporting.charts import (
-    bar,
-    binned,
     heat_map,
     histogram,
     shortened,
-    spark_histogram,
 )
 from hybridmix.reporting.findings import Findings
 from hybridmix.reporting.markup import (
@@ -102,7 +101,7 @@ def _column_cells(subject: Subject, column: int) -> dict[str, str | Markup]:
         with np.errstate(over="ignore"):
             cells["mean"], cells["sd"] = number(values.mean()), number(values.std())
         cells["min"], cells["max"] = number(values.min()), number(values.max())
-        counts = binned(values, n_most=20)[0].tolist()
+        counts = Bins.of(values, n_most=20).count(values).tolist()
         picture = spark_histogram(counts, f"histogram of {name}")
     return {**cells, "distribution": Markup(picture)}
 

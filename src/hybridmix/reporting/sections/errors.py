@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from hybridmix._typing import IntArray
+from hybridmix._typing import FloatArray, IntArray
 from hybridmix.metrics import calibration_report
-from hybridmix.reporting.charts import MAX_SERIES, Series, histogram, line_chart
+from hybridmix.reporting.charts import (
+    MAX_SERIES,
+    Series,
+    histogram,
+    line_chart,
+    shortened,
+)
+from hybridmix.reporting.comparisons import n_bins_for
 from hybridmix.reporting.findings import Findings
+from hybridmix.reporting.limits import UNLIKELY, unlikely_labels
 from hybridmix.reporting.markup import (
     NONE,
     Markup,
     figure,
     figures,
     fixed,
+    folded,
     heading,
     paragraph,
     percent,
@@ -28,9 +39,9 @@ from hybridmix.tasks.trials import Trial
 _MAX_SHARES = 8
 # With more than this, a table of all pairs would be megabytes that nobody reads.
 _MAX_CONFUSED = 50
-_MAX_ERRORS = 10
-# With fewer rows, bins are wider.
-_MANY_ROWS = 500
+_MAX_ERRORS = 20
+_MAX_LABELS = 20
+_PALEST = 0.2
 
 
 def errors_section(findings: Findings) -> str:
@@ -45,6 +56,7 @@ def errors_section(findings: Findings) -> str:
     if len(subject.class_names) > _MAX_SHARES:
         parts.append(_frequent_errors(subject, trial))
     parts += [heading("Curves and calibration"), _curves(subject, trial)]
+    parts.append(_labels_to_check(subject, trial))
     return "".join(parts)
 
 
@@ -61,24 +73,40 @@ def _confusion_table(subject: Subject, trial: Trial) -> str:
     totals = counts.sum(axis=1)
     shares = counts / np.maximum(totals, 1)[:, None]
     has_room = len(names) <= _MAX_SHARES
-    rows = []
-    for k, name in enumerate(names):
-        cells: list[str | Markup] = []
-        for other in range(len(names)):
-            text = f"{counts[k, other]:,}"
-            if has_room and counts[k, other]:
-                text += f" ({percent(shares[k, other])})"
-            kind = "right" if k == other else "wrong" if counts[k, other] else "none"
-            cells.append(tinted(text, shares[k, other], f"tint {kind}"))
-        recall = percent(shares[k, k]) if totals[k] else NONE
-        rows.append([name, *cells, f"{totals[k]:,}", recall])
+    rows = [
+        [
+            name,
+            *_confusion_cells(k, counts[k], shares[k], has_room),
+            f"{totals[k]:,}",
+            percent(shares[k, k]) if totals[k] else NONE,
+        ]
+        for k, name in enumerate(names)
+    ]
     return table(
         f"Scored {subject.task.unit}s by class (lines) and predicted class (columns)"
         + ("; in brackets the share of the line" if has_room else ""),
-        ("class", *(f"as {name}" for name in names), "all", "right"),
+        ("class", *(_predicted_as(name, has_room) for name in names), "all", "right"),
         rows,
         class_="confusion",
+        frame="" if has_room else "heat",
     )
+
+
+def _confusion_cells(
+    own: int, counts: IntArray, shares: FloatArray, has_room: bool
+) -> Iterator[Markup]:
+    """Write a line of the table of confusion."""
+    for other, (n, share) in enumerate(zip(counts, shares, strict=True)):
+        text = f"{n:,}" if has_room or n else "·"
+        text += f" ({percent(share)})" if has_room and n else ""
+        kind = "right" if own == other else "wrong" if n else "none"
+        # Single errors among many classes would be too pale to be seen.
+        strength = max(share, _PALEST) if kind == "wrong" else share
+        yield tinted(text, strength, f"tint {kind}")
+
+
+def _predicted_as(name: str, has_room: bool) -> str:
+    return f"as {name}" if has_room else shortened(name, 12)
 
 
 def _frequent_errors(subject: Subject, trial: Trial) -> str:
@@ -101,12 +129,38 @@ def _frequent_errors(subject: Subject, trial: Trial) -> str:
     ]
     if not rows:
         return paragraph(f"No {subject.task.unit} was mistaken for another class.")
-    return table(
-        "The most frequent errors",
-        ("class", "mistaken for", f"{subject.task.unit}s", "share of the class"),
+    header = ("class", "mistaken for", f"{subject.task.unit}s", "share of the class")
+    errors = table("The most frequent errors", header, rows, text_columns=(0, 1))
+    return folded("The most frequent errors", errors)
+
+
+def _labels_to_check(subject: Subject, trial: Trial) -> str:
+    """List rows whose labels the model hardly believes, folded."""
+    places = unlikely_labels(trial)
+    if len(places) == 0:
+        return ""
+    rows = []
+    for k in places[:_MAX_LABELS].tolist():
+        proba, label = trial.ours.outputs[k], int(trial.truth[k])
+        best = int(proba.argmax())
+        rows.append(
+            (
+                subject.row_name(int(trial.table_rows[k])),
+                subject.class_names[label],
+                percent(float(proba[label])),
+                subject.class_names[best],
+                percent(float(proba[best])),
+            )
+        )
+    unit = subject.task.unit
+    listed = table(
+        f"{unit.capitalize()}s whose label has a probability below {percent(UNLIKELY)}, "
+        f"the least probable first ({len(rows)} of {len(places)})",
+        (unit, "label", "its probability", "predicted", "its probability"),
         rows,
-        text_columns=(0, 1),
+        text_columns=(0, 1, 3),
     )
+    return folded(f"Labels to check ({len(places)})", listed)
 
 
 def _curves(subject: Subject, trial: Trial) -> str:
@@ -137,17 +191,6 @@ def _curves(subject: Subject, trial: Trial) -> str:
             ),
             f"ROC curve {which}{area}. Dotted: by chance.",
         ),
-        figure(
-            line_chart(
-                precision_recall,
-                description=f"Precision and recall {which}",
-                x_label="recall",
-                y_label="precision",
-                x_limits=unit,
-                y_limits=unit,
-            ),
-            f"Precision and recall {which}.",
-        ),
         _reliability(subject, trial),
         figure(
             histogram(
@@ -159,7 +202,18 @@ def _curves(subject: Subject, trial: Trial) -> str:
             "How sure the model is of its predictions.",
         ),
     ]
-    return figures(pictures)
+    precision_figure = figure(
+        line_chart(
+            precision_recall,
+            description=f"Precision and recall {which}",
+            x_label="recall",
+            y_label="precision",
+            x_limits=unit,
+            y_limits=unit,
+        ),
+        f"Precision and recall {which}.",
+    )
+    return figures(pictures) + folded("Precision and recall", figures([precision_figure]))
 
 
 def _curves_shown(subject: Subject, trial: Trial) -> tuple[list[int], str]:
@@ -179,8 +233,9 @@ def _curves_shown(subject: Subject, trial: Trial) -> tuple[list[int], str]:
 
 def _reliability(subject: Subject, trial: Trial) -> str:
     classes = subject.model.classes_
-    n_bins = 10 if len(trial.rows) >= _MANY_ROWS else 5
-    report = calibration_report(classes[trial.truth], trial.ours.outputs, classes, n_bins)
+    report = calibration_report(
+        classes[trial.truth], trial.ours.outputs, classes, n_bins_for(trial)
+    )
     unit = (-0.02, 1.02)
     picture = line_chart(
         [

@@ -47,7 +47,7 @@ def missing_section(findings: Findings) -> str:
     has_unit = task.metric(name).has_unit
     written = alike(float(curves[0].mean[0])) if has_unit else fixed
     series = [
-        Series(curve.name, 100.0 * rates, curve.mean, curve.deviation) for curve in curves
+        Series(curve.name, 100.0 * rates, curve.mean, curve.band) for curve in curves
     ]
     picture = line_chart(
         series,
@@ -98,6 +98,13 @@ class _Curve:
     rates: FloatArray
     mean: FloatArray
     deviation: FloatArray | None
+
+    @property
+    def band(self) -> tuple[FloatArray, FloatArray] | None:
+        """One standard deviation around the mean."""
+        if self.deviation is None:
+            return None
+        return self.mean - self.deviation, self.mean + self.deviation
 
 
 def _curve(subject: Subject, trial: Trial, one: Contender, name: str) -> _Curve:

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from hybridmix._typing import BoolArray, FloatArray, IntArray
+from hybridmix._typing import FloatArray, IntArray
 from hybridmix.metrics import (
     LEVELS,
     RegressionSums,
@@ -17,20 +17,21 @@ from hybridmix.metrics import (
 )
 from hybridmix.reporting.charts import Series, histogram, interval_chart, line_chart
 from hybridmix.reporting.findings import Findings
+from hybridmix.reporting.limits import observed_cells_of
 from hybridmix.reporting.markup import (
     alike,
     figure,
     figures,
     fixed,
+    folded,
     heading,
     number,
     paragraph,
     percent,
     table,
 )
-from hybridmix.reporting.subject import observed_cells
 from hybridmix.reporting.wording import scored_rows
-from hybridmix.tasks.base import FEWEST_ROWS, quiet
+from hybridmix.tasks.base import FEWEST_ROWS
 from hybridmix.tasks.trials import Trial
 
 # Half the width of a band that a share leaves by chance in one of twenty cases.
@@ -44,10 +45,12 @@ _SHARES = (0.0, 0.1, 0.25, 0.5, 1.0)
 def predictions_section(findings: Findings) -> str:
     """Draw targets against predictions, and show what intervals and quantiles hold."""
     trial = findings.trial
+    errors, *widths = _histograms(trial)
     return "".join(
         [
             paragraph(f"All of this is about {scored_rows(findings)}."),
-            figures([_targets(trial), _calibration(trial), *_histograms(trial)]),
+            figures([_targets(trial), _calibration(trial), errors]),
+            *(folded("How wide the intervals are", figures([one])) for one in widths),
             heading("Rows with missing cells"),
             _by_holes(findings),
         ]
@@ -76,10 +79,12 @@ def _calibration(trial: Trial) -> str:
     sums = RegressionSums.of(trial.truth, trial.ours.outputs)
     levels = np.array(LEVELS)
     by_chance = _CHANCE * np.sqrt(levels * (1.0 - levels) / sums.n_rows)
+    shares = sums.shares_below
+    band = shares - by_chance, shares + by_chance
     coverage = sums.estimates()["coverage"]
     unit = (-0.02, 1.02)
     picture = line_chart(
-        [Series("targets below the quantile", levels, sums.shares_below, by_chance)],
+        [Series("targets below the quantile", levels, shares, band)],
         description="Share of targets below the predicted quantiles, by their level",
         x_label="level of the quantile",
         y_label="targets below it",
@@ -139,7 +144,7 @@ def _histograms(trial: Trial) -> Iterator[str]:
 def _by_holes(findings: Findings) -> str:
     """Compare rows by the share of their cells that is missing."""
     trial = findings.trial
-    shares = 1.0 - _observed(findings).mean(axis=1)
+    shares = 1.0 - observed_cells_of(findings).mean(axis=1)
     if not shares.any():
         return paragraph("No cell of these rows is missing.")
     rows = [
@@ -153,16 +158,6 @@ def _by_holes(findings: Findings) -> str:
         ("cells missing", "rows", "RMSE", "mean error", "coverage", "interval width"),
         rows,
     )
-
-
-def _observed(findings: Findings) -> BoolArray:
-    """Return which cells of the scored rows have a value, (n, d)."""
-    from sklearn.utils import _safe_indexing
-
-    trial = findings.trial
-    with quiet():
-        table = findings.subject.model._encode(_safe_indexing(trial.ours.X, trial.rows))
-    return observed_cells(table)
 
 
 def _groups(shares: FloatArray) -> Iterator[tuple[str, IntArray]]:

@@ -9,6 +9,7 @@ from hybridmix.reporting.markup import (
     Markup,
     count,
     element,
+    folded,
     note,
     paragraph,
     table,
@@ -29,7 +30,8 @@ def quality_section(findings: Findings) -> str:
         parts.append(note(findings.remark))
     for trial in findings.trials:
         parts.append(_score_table(findings, trial))
-        parts += map(paragraph, _how(findings, trial))
+        explained = "".join(map(paragraph, _how(findings, trial)))
+        parts.append(folded("How these figures came about", explained))
     return "".join(parts)
 
 
