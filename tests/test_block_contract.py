@@ -415,8 +415,6 @@ REFUSALS = [
     (MEDFeatureSelector(), "a multiplier for every row"),
     (LatentMEDClassifier(), "a multiplier for every row"),
     (HybridMixtureClassifierCV(), "Use HybridMixtureClassifier"),
-    (HMMDensity(), "sequences that fit into memory"),
-    (HybridHMMClassifier(), "sequences that fit into memory"),
 ]
 
 
@@ -425,6 +423,13 @@ REFUSALS = [
 def test_others_refuse_blocks_and_name_the_way_out(estimator, way_out, source):
     name = type(estimator).__name__
     with pytest.raises(TypeError, match=f"{name} needs its rows in memory.*{way_out}"):
+        estimator.fit(source(), "species")
+
+
+@pytest.mark.parametrize("source", [scanned, partitioned, lambda: da.zeros((4, 2))])
+@pytest.mark.parametrize("estimator", [HMMDensity(), HybridHMMClassifier()])
+def test_models_of_sequences_ask_for_ids(estimator, source):
+    with pytest.raises(TypeError, match=r"which rows.*Sequences.from_long\(X, 'id'"):
         estimator.fit(source(), "species")
 
 

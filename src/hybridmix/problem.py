@@ -11,7 +11,7 @@ import numpy as np
 
 from hybridmix._parallel import Workers
 from hybridmix._typing import BoolArray, FloatArray, IntArray
-from hybridmix.data.blocks import BlockedDataset
+from hybridmix.data.blocks import BlockedUnits
 from hybridmix.data.rows import UNLABELLED, LabelledUnits, Rows
 from hybridmix.evaluation import ChunkedRows
 from hybridmix.models.base import Model, S
@@ -128,7 +128,7 @@ class Problem:
 
     def _describe(
         self,
-        dataset: LabelledUnits | BlockedDataset,
+        dataset: LabelledUnits | BlockedUnits,
         objective: Objective,
         model: Model,
         learn_class_prior: bool,
@@ -264,12 +264,12 @@ class Problem:
 class BlockedProblem(Problem):
     """The sum of an objective over rows in blocks: the sum of the problems of the blocks.
 
-    The parameters are those of `Problem`, except that the rows are a `BlockedDataset`.
+    The parameters are those of `Problem`, except that the rows are `BlockedUnits`.
     """
 
     def __init__(
         self,
-        dataset: BlockedDataset,
+        dataset: BlockedUnits,
         objective: Objective,
         model: Model,
         workers: Workers,
@@ -322,14 +322,14 @@ def _block_assessment(
 
 
 def problem_of(
-    dataset: LabelledUnits | BlockedDataset,
+    dataset: LabelledUnits | BlockedUnits,
     objective: Objective,
     model: Model,
     workers: Workers,
     learn_class_prior: bool = True,
 ) -> Problem:
     """Return the problem of rows in memory or in blocks; see `Problem`."""
-    if isinstance(dataset, BlockedDataset):
+    if isinstance(dataset, BlockedUnits):
         return BlockedProblem(dataset, objective, model, workers, learn_class_prior)
     return Problem(dataset, objective, model, workers, learn_class_prior)
 

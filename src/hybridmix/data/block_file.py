@@ -1,4 +1,4 @@
-"""Encoded blocks of rows in a file that nobody else sees."""
+"""Encoded blocks of rows or sequences in a file that nobody else sees."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import TypeVar
 import numpy as np
 
 from hybridmix._typing import Sum
-from hybridmix.data.rows import Dataset, Rows
+from hybridmix.data.rows import Dataset, LabelledUnits, Rows
+from hybridmix.data.sequence_rows import SequenceDataset, SequenceRows
 
 T = TypeVar("T")
 
@@ -27,7 +28,7 @@ class _Place:
 
 
 class BlockFile:
-    """Blocks of encoded rows in a temporary file.
+    """Blocks of encoded rows or sequences in a temporary file.
 
     The file has no name: the system removes it when it is closed, when the program ends
     and when it is killed.
@@ -52,10 +53,19 @@ class BlockFile:
         """Remove the file."""
         self._file.close()
 
-    def append(self, block: Dataset) -> None:
+    def append(self, block: LabelledUnits) -> None:
         """Write a block after the others."""
-        rows = block.rows.astype(self._dtype)
-        arrays = (rows.real, rows.observed, rows.codes, block.labels, block.weights)
+        lengths = block.rows.lengths
+        frames = block.rows if lengths is None else block.rows.frames
+        rows = frames.astype(self._dtype)
+        arrays = (
+            rows.real,
+            rows.observed,
+            rows.codes,
+            block.labels,
+            block.weights,
+            lengths,
+        )
         try:
             self._blocks.append([self._written(array) for array in arrays])
         except OSError as error:
@@ -90,13 +100,17 @@ class BlockFile:
             view = view[n_read:]
         return array
 
-    def _block(self, number: int) -> Dataset:
-        real, observed, codes, labels, weights = map(self._read, self._blocks[number])
+    def _block(self, number: int) -> Dataset | SequenceDataset:
+        real, observed, codes, labels, weights, lengths = map(
+            self._read, self._blocks[number]
+        )
         assert real is not None, "a block has real values"
         assert codes is not None, "a block has codes"
         assert labels is not None, "a block has labels"
         rows = Rows(real, observed, codes)
-        return Dataset(rows, labels, weights)
+        if lengths is None:
+            return Dataset(rows, labels, weights)
+        return SequenceDataset(SequenceRows(rows, lengths), labels, weights)
 
     def map(
         self,

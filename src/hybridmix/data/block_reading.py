@@ -13,12 +13,12 @@ import numpy as np
 
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data.block_labels import BlockLabels, LabelColumns
-from hybridmix.data.blocks import BlockedDataset, BlockSize
+from hybridmix.data.blocks import BlockedDataset, BlockedUnits, BlockSize
 from hybridmix.data.columns import Columns, as_frame, read_columns
 from hybridmix.data.encoded_blocks import EncodedBlocks
 from hybridmix.data.fingerprint import Fingerprint
 from hybridmix.data.naming import column_roles
-from hybridmix.data.rows import Dataset
+from hybridmix.data.rows import Dataset, LabelledUnits
 from hybridmix.data.schema import Schema
 from hybridmix.data.shape_options import (
     MOST_SEARCHED,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from hybridmix.data.table import Table
 
 T = TypeVar("T")
+B = TypeVar("B", bound=BlockedUnits)
 
 
 class BlockSource(ABC):
@@ -73,7 +74,7 @@ class BlockSource(ABC):
 
     @abstractmethod
     def encoded(
-        self, columns: Sequence[str], function: Callable[[Frame], tuple[Dataset, T]]
+        self, columns: Sequence[str], function: Callable[[Frame], tuple[LabelledUnits, T]]
     ) -> tuple[EncodedBlocks, list[T]]:
         """Keep the encoded rows of every block; return what else there is to say of it.
 
@@ -95,6 +96,13 @@ class BlockSource(ABC):
         library that has read it, or an array), and its number. It returns an array with
         one line for each row.
         """
+
+    def undivided(self, columns: Sequence[str]) -> BlockSource:
+        """Return the table in blocks that end where the values of columns change.
+
+        Blocks that cannot be cut anew are left as they are.
+        """
+        return self
 
     def column(self, name: str) -> object:
         """Return a column, such as one of labels, as an array."""
@@ -212,7 +220,7 @@ def learned_blocks(source: BlockSource, wanted: Wanted) -> LearnedBlocks:
     """
     schema, labels = learned_schema(source, wanted)
     encoder = _Encoder(schema, wanted, labels)
-    dataset, fingerprint = encoded_blocks(source, wanted.columns, encoder)
+    dataset, fingerprint = encoded_blocks(source, wanted.columns, encoder, BlockedDataset)
     return LearnedBlocks(schema, dataset, labels.classes, fingerprint)
 
 
@@ -235,12 +243,13 @@ def learned_schema(source: BlockSource, wanted: Wanted) -> tuple[Schema, BlockLa
 def encoded_blocks(
     source: BlockSource,
     columns: Sequence[str],
-    encoder: Callable[[Frame], tuple[Dataset, BlockNote]],
-) -> tuple[BlockedDataset, Fingerprint]:
+    encoder: Callable[[Frame], tuple[LabelledUnits, BlockNote]],
+    kind: type[B],
+) -> tuple[B, Fingerprint]:
     """Encode all blocks of a table; return also the fingerprint of its rows."""
     blocks, notes = source.encoded(columns, encoder)
     fingerprint = reduce(Fingerprint.merge, [own.fingerprint for own in notes])
-    return BlockedDataset.of(blocks, [own.size for own in notes]), fingerprint
+    return kind.of(blocks, [own.size for own in notes]), fingerprint
 
 
 class _Reader:
@@ -355,7 +364,11 @@ class BlockNote:
 
     @classmethod
     def of(
-        cls, block: Dataset, n_classes: int, table: Table, weights: FloatArray | None
+        cls,
+        block: LabelledUnits,
+        n_classes: int,
+        table: Table,
+        weights: FloatArray | None,
     ) -> BlockNote:
         """Look at the rows of a block, arranged and as they came."""
         return cls(BlockSize.of(block, n_classes), Fingerprint.of(table, weights))

@@ -90,7 +90,7 @@ def learned_pairs(
     _check_targets(target_schema, targets)
     encoder = _PairEncoder(schema, target_schema, wanted, targets, labels)
     columns = [*wanted.features, *targets.columns]
-    dataset, fingerprint = encoded_blocks(source, columns, encoder)
+    dataset, fingerprint = encoded_blocks(source, columns, encoder, BlockedDataset)
     return LearnedPairs(schema, target_schema, dataset, fingerprint)
 
 

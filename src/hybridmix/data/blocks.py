@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, Self, TypeAlias, TypeVar
 
 import numpy as np
 
 from hybridmix._typing import FloatArray, IntArray, Sum
 from hybridmix.data.encoded_blocks import DerivedBlocks, EncodedBlocks
-from hybridmix.data.rows import UNLABELLED, Dataset, joined
+from hybridmix.data.rows import UNLABELLED, Dataset, LabelledUnits, joined
 
 T = TypeVar("T")
+D = TypeVar("D", bound=LabelledUnits)
 # Rows that are held out of a table of blocks are kept in memory; more say little more.
 _MOST_HELD = 50_000
 
@@ -37,7 +38,7 @@ class BlockSize:
     has_holes: bool
 
     @classmethod
-    def of(cls, block: Dataset, n_classes: int) -> BlockSize:
+    def of(cls, block: LabelledUnits, n_classes: int) -> BlockSize:
         """Count the rows of a block."""
         places, size = block.labels + 1, n_classes + 1
         return cls(
@@ -62,10 +63,12 @@ class _View:
     chosen: tuple[int, ...]
     numbers: tuple[int, ...]
 
-    def of(self, block: Dataset, left_out: IntArray) -> Dataset:
+    def of(self, block: D, left_out: IntArray) -> D:
         """Return these rows of a block, without those of some positions."""
         if len(left_out):
             block = block.take(np.delete(np.arange(block.n_rows), left_out))
+            if block.n_rows == 0:
+                return block
         if self.chosen != self.numbers:
             return block.of_classes(list(self.chosen))
         # Labels that keep their names are neighbours.
@@ -77,16 +80,15 @@ class _View:
 
 
 @dataclass(frozen=True)
-class BlockedDataset:
-    """Training rows in blocks, each of which is a `Dataset`; at most one is in memory.
+class BlockedUnits(Generic[D]):
+    """Rows or sequences in blocks to train on; at most one block is in memory.
 
-    Rows are numbered by label first, then by block: in the order that `Dataset.arrange`
-    gives to the rows of a complete table. What is taken out is an ordinary `Dataset`.
+    Rows are numbered by label first, then by block. What is taken out is in memory.
 
     Attributes
     ----------
     blocks : EncodedBlocks
-        The blocks.
+        The blocks, each a `Dataset` or a `SequenceDataset`.
     sizes : tuple of BlockSize
         What each of them holds.
     view : _View
@@ -101,7 +103,7 @@ class BlockedDataset:
     left_out: tuple[IntArray, ...]
 
     @classmethod
-    def of(cls, blocks: EncodedBlocks, sizes: Sequence[BlockSize]) -> BlockedDataset:
+    def of(cls, blocks: EncodedBlocks, sizes: Sequence[BlockSize]) -> Self:
         """Return all rows of some blocks."""
         labels = tuple(range(UNLABELLED, len(sizes[0].counts) - 1))
         nothing = (np.empty(0, np.intp),) * len(sizes)
@@ -169,45 +171,50 @@ class BlockedDataset:
 
     # Parts ------------------------------------------------------------------------
 
-    def labelled(self) -> BlockedDataset:
+    def labelled(self) -> Self:
         """Return the rows that have a label."""
         return self._with([label for label in self.view.numbers if label != UNLABELLED])
 
-    def unlabelled(self) -> BlockedDataset:
+    def unlabelled(self) -> Self:
         """Return the rows that have no label."""
         return self._with([label for label in self.view.numbers if label == UNLABELLED])
 
-    def of_class(self, label: int) -> BlockedDataset:
+    def of_class(self, label: int) -> Self:
         """Return the rows of one class; their label becomes 0."""
         return self.of_classes([label])
 
-    def of_classes(self, labels: list[int]) -> BlockedDataset:
+    def of_classes(self, labels: list[int]) -> Self:
         """Return the rows of some classes, ascending, which are numbered anew."""
         part = self._with(labels)
         numbers = tuple(range(len(labels)))
         return replace(part, view=_View(part.view.chosen, numbers))
 
-    def _with(self, numbers: list[int]) -> BlockedDataset:
+    def _with(self, numbers: list[int]) -> Self:
         known = dict(zip(self.view.numbers, self.view.chosen, strict=True))
         kept = [number for number in numbers if number in known]
         view = _View(tuple(known[number] for number in kept), tuple(kept))
         return replace(self, view=view)
 
-    def first_block(self) -> Dataset:
+    def first_block(self) -> D:
         """Return the rows of the first block that has any."""
         numbers = self._filled()[:1]
         [block] = self._map(numbers, _itself)
         return block
 
-    def take(self, index: IntArray) -> Dataset:
+    def take(self, index: IntArray) -> D:
         """Return some of the rows, in ascending order, in memory."""
         block, position = self._located(index)
         numbers = np.unique(block).tolist() or self._filled()[:1]
         wanted = [position[block == number] for number in numbers]
-        parts = self._map(numbers, Dataset.take, wanted)
+        parts = self._map(numbers, _taken, wanted)
         # Parts come block by block, and rows are numbered label by label.
         order = np.concatenate([np.flatnonzero(block == number) for number in numbers])
-        return joined(list(parts)).take(np.argsort(order))
+        return self._joined(list(parts)).take(np.argsort(order))
+
+    @staticmethod
+    def _joined(parts: Sequence[D]) -> D:
+        """Put what is in memory one after the other."""
+        raise NotImplementedError
 
     def _located(self, index: IntArray) -> tuple[IntArray, IntArray]:
         """Return the blocks of rows of some numbers, and their positions in these."""
@@ -229,7 +236,7 @@ class BlockedDataset:
         viewed = _Viewed(self.view, function)
         return self.blocks.map(numbers, viewed, left_out, *arguments)
 
-    def drawn(self, label: int, n_rows: int, generator: np.random.Generator) -> Dataset:
+    def drawn(self, label: int, n_rows: int, generator: np.random.Generator) -> D:
         """Draw rows of a class, or of all if it has none; all if there are no more."""
         own = self.of_class(label)
         own = own if own.n_rows else self
@@ -237,7 +244,7 @@ class BlockedDataset:
             return own.take(np.arange(own.n_rows))
         return own.take(np.sort(generator.choice(own.n_rows, n_rows, replace=False)))
 
-    def thinned(self, n_rows: int, generator: np.random.Generator) -> Dataset:
+    def thinned(self, n_rows: int, generator: np.random.Generator) -> D:
         """Return a random part of the rows, in memory, as `Dataset.thinned` does."""
         kept, start = [], 0
         for part in (self.unlabelled(), self.labelled()):
@@ -252,7 +259,7 @@ class BlockedDataset:
             start = stop
         return self.take(np.concatenate(kept))
 
-    def in_memory(self, n_rows: int) -> Dataset:
+    def in_memory(self, n_rows: int) -> D:
         """Return up to this many labelled and unlabelled rows, spread over all blocks."""
         edge, end = self.unlabelled().n_rows, self.n_rows
         spread = [
@@ -261,9 +268,7 @@ class BlockedDataset:
         ]
         return self.take(np.concatenate(spread))
 
-    def split(
-        self, share: float, generator: np.random.Generator
-    ) -> tuple[BlockedDataset, Dataset]:
+    def split(self, share: float, generator: np.random.Generator) -> tuple[Self, D]:
         """Hold out a share of the labelled rows of each class; return rest and held.
 
         At most 50,000 rows are held out, since they are kept in memory.
@@ -277,7 +282,7 @@ class BlockedDataset:
         index = np.sort(np.concatenate(held))
         return self._without(index), self.take(index)
 
-    def _without(self, index: IntArray) -> BlockedDataset:
+    def _without(self, index: IntArray) -> Self:
         """Return all rows but those of some numbers."""
         block, position = self._located(index)
         left_out = tuple(position[block == k] for k in range(len(self.sizes)))
@@ -319,6 +324,29 @@ class BlockedDataset:
         sizes = [measured.get(k, nothing) for k in range(len(self.sizes))]
         return replace(made, sizes=tuple(sizes))
 
+    def summed(self, function: Callable[[D], Sum]) -> Sum:
+        """Return the sum of a function over the blocks that have any of the rows."""
+        numbers = self._filled()
+        left_out = [self.left_out[number] for number in numbers]
+        return self.blocks.summed(numbers, _Viewed(self.view, function), left_out)
+
+    def _filled(self) -> list[int]:
+        """Return the blocks that have any of the rows."""
+        return np.flatnonzero(self._counts.sum(axis=0) > 0).tolist()
+
+
+@dataclass(frozen=True)
+class BlockedDataset(BlockedUnits[Dataset]):
+    """Training rows in blocks, each of which is a `Dataset`; at most one is in memory.
+
+    Their numbers are in the order that `Dataset.arrange` gives to the rows of a complete
+    table. The attributes are those of `BlockedUnits`.
+    """
+
+    @staticmethod
+    def _joined(parts: Sequence[Dataset]) -> Dataset:
+        return joined(parts)
+
     def resampled(self, generator: np.random.Generator) -> BlockedDataset:
         """Return a bootstrap sample of the rows; see `Dataset.resampled`.
 
@@ -342,16 +370,6 @@ class BlockedDataset:
                 break
         return sum(part.n_rows for part in seen)
 
-    def summed(self, function: Callable[[Dataset], Sum]) -> Sum:
-        """Return the sum of a function over the blocks that have any of the rows."""
-        numbers = self._filled()
-        left_out = [self.left_out[number] for number in numbers]
-        return self.blocks.summed(numbers, _Viewed(self.view, function), left_out)
-
-    def _filled(self) -> list[int]:
-        """Return the blocks that have any of the rows."""
-        return np.flatnonzero(self._counts.sum(axis=0) > 0).tolist()
-
 
 TrainingRows: TypeAlias = Dataset | BlockedDataset
 
@@ -363,12 +381,16 @@ class _Viewed(Generic[T]):
     view: _View
     function: Callable[..., T]
 
-    def __call__(self, block: Dataset, left_out: IntArray, *arguments: object) -> T:
+    def __call__(self, block: LabelledUnits, left_out: IntArray, *arguments: object) -> T:
         return self.function(self.view.of(block, left_out), *arguments)
 
 
-def _itself(rows: Dataset) -> Dataset:
+def _itself(rows: D) -> D:
     return rows
+
+
+def _taken(rows: D, index: IntArray) -> D:
+    return rows.take(index)
 
 
 def _first_distinct(rows: Dataset, enough: int) -> Dataset:

@@ -14,7 +14,7 @@ from hybridmix._typing import Sum
 from hybridmix.data.block_reading import BlockSource
 from hybridmix.data.dask_cluster import computed, persisted
 from hybridmix.data.encoded_blocks import EncodedBlocks
-from hybridmix.data.rows import Dataset
+from hybridmix.data.rows import LabelledUnits
 
 if TYPE_CHECKING:
     import dask.array
@@ -162,7 +162,7 @@ class DaskTable(BlockSource):
         yield from computed(self._mapped(columns, function, *arguments))
 
     def encoded(
-        self, columns: Sequence[str], function: Callable[[Frame], tuple[Dataset, T]]
+        self, columns: Sequence[str], function: Callable[[Frame], tuple[LabelledUnits, T]]
     ) -> tuple[EncodedBlocks, list[T]]:
         """Keep the encoded rows of every block on the workers; see `BlockSource`."""
         pairs = persisted(self._mapped(columns, function))
@@ -183,7 +183,7 @@ class DaskTable(BlockSource):
         with warnings.catch_warnings():
             # The rows of the example are made up.
             warnings.simplefilter("ignore")
-            example = function(read(self._frame._meta_nonempty[list(columns)]), 0)
+            example = function(read(self._frame._meta_nonempty[list(columns)][:1]), 0)
         shared = delayed(partial(_on_rows, list(columns), read, function, example[:0]))
         sizes = self._n_rows or (np.nan,) * len(self._partitions)
         parts = [
@@ -214,7 +214,7 @@ class DaskBlocks:
     Parameters
     ----------
     blocks : list of Delayed
-        The blocks, each a `Dataset`.
+        The blocks, each a `Dataset` or a `SequenceDataset`.
     """
 
     def __init__(self, blocks: list[Delayed]) -> None:

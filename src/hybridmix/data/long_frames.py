@@ -206,6 +206,44 @@ def labels_of(frame: Frame, target: Hashable, arrangement: Arrangement) -> np.nd
     return labels.astype(np.float64 if np.any(largest < 0) else column.to_numpy().dtype)
 
 
+def labelled_rows(frame: Frame, target: Hashable, arrangement: Arrangement) -> IntArray:
+    """Return a row (n,) of each sequence that has its label; any, if it has none.
+
+    The parameters are those of `labels_of`.
+    """
+    labels_of(frame, target, arrangement)  # refuses sequences of several labels
+    order, starts = arrangement.order, arrangement.starts
+    has_label = ~_holes(_column(frame, target, "target"))[order]
+    places = np.where(has_label, np.arange(len(order)), len(order))
+    first = np.minimum.reduceat(places, starts)
+    return order[np.where(first < len(order), first, starts)]
+
+
+def weights_of(frame: Frame, weight: Hashable, arrangement: Arrangement) -> np.ndarray:
+    """Return the weight of each sequence, (n,), which all of its rows have.
+
+    Parameters
+    ----------
+    frame : narwhals frame
+        The frame of the sequences.
+    weight : hashable
+        The column of weights.
+    arrangement : Arrangement
+        Which rows make up which sequence.
+    """
+    weights = _column(frame, weight, "sample_weight").to_numpy()[arrangement.order]
+    firsts = weights[arrangement.starts]
+    differs = weights != np.repeat(firsts, arrangement.lengths)
+    for place in np.flatnonzero(differs)[:1]:
+        number = int(np.searchsorted(arrangement.starts, place, side="right")) - 1
+        raise ValueError(
+            f"Sequence {_shown(arrangement.ids[number])} has several weights in column "
+            f"{_shown(weight)}, such as {firsts[number]} and {weights[place]}. A "
+            "sequence has one weight, which must not be missing."
+        )
+    return firsts
+
+
 def _column(frame: Frame, name: Hashable, role: str) -> Series:
     if name not in frame.columns:
         columns = listed([_shown(column) for column in frame.columns])

@@ -164,6 +164,24 @@ class LabelledUnits(Generic[R]):
         part = self.part(int(start), int(stop))
         return replace(part, labels=np.zeros(part.n_rows, np.intp))
 
+    def of_classes(self, labels: list[int]) -> Self:
+        """Return the rows of some classes, which are numbered anew in this order."""
+        if labels == list(range(len(labels))) and self.labels[-1] < len(labels):
+            return self.labelled()
+        places = [np.flatnonzero(self.labels == label) for label in labels]
+        numbers = np.repeat(np.arange(len(labels)), [len(place) for place in places])
+        return replace(self.take(np.concatenate(places)), labels=numbers)
+
+    @property
+    def has_holes(self) -> bool:
+        """Whether real cells are missing."""
+        return self.rows.observed is not None
+
+    @property
+    def n_labels(self) -> int:
+        """The largest class number, plus one."""
+        return int(self.labels.max(initial=UNLABELLED)) + 1
+
     def label_counts(self, n_classes: int = 0) -> IntArray:
         """Return the numbers of units of each class, (C,)."""
         return np.bincount(self.labelled().labels, minlength=n_classes)
@@ -269,24 +287,6 @@ class Dataset(LabelledUnits[Rows]):
         mask = None if observed is None else np.ascontiguousarray(observed[:, order])
         sorted_weights = None if weights is None else weights[order]
         return cls(Rows(real, mask, codes), labels[order], sorted_weights)
-
-    def of_classes(self, labels: list[int]) -> Dataset:
-        """Return the rows of some classes, which are numbered anew in this order."""
-        if labels == list(range(len(labels))) and self.labels[-1] < len(labels):
-            return self.labelled()
-        places = [np.flatnonzero(self.labels == label) for label in labels]
-        numbers = np.repeat(np.arange(len(labels)), [len(place) for place in places])
-        return replace(self.take(np.concatenate(places)), labels=numbers)
-
-    @property
-    def has_holes(self) -> bool:
-        """Whether real cells are missing."""
-        return self.rows.observed is not None
-
-    @property
-    def n_labels(self) -> int:
-        """The largest class number, plus one."""
-        return int(self.labels.max(initial=UNLABELLED)) + 1
 
     def n_distinct(self, enough: int) -> int:
         """Count distinct rows, up to a number that is enough."""

@@ -18,7 +18,7 @@ from hybridmix.data.block_readers import Reader, imported, reader_of
 from hybridmix.data.block_reading import BlockSource
 from hybridmix.data.encoded_blocks import EncodedBlocks
 from hybridmix.data.frames import as_frame
-from hybridmix.data.rows import DTYPES, Dataset
+from hybridmix.data.rows import DTYPES, LabelledUnits
 
 if TYPE_CHECKING:
     import pyarrow.dataset
@@ -108,12 +108,14 @@ class ScannedTable(BlockSource):
         memory: int,
         cache: str | os.PathLike[str] | None,
         dtype: str,
+        undivided: tuple[str, ...] = (),
     ) -> None:
         self._reader = reader
         self.names = names
         self._memory = memory
         self._cache = cache
         self._dtype = dtype
+        self._undivided = undivided
 
     def __repr__(self) -> str:
         return f"ScannedTable({self._reader}, columns={list(self.names)})"
@@ -122,7 +124,16 @@ class ScannedTable(BlockSource):
         """Return the table with some of its columns only."""
         names = tuple(columns)
         self.check_columns(names)
-        return ScannedTable(self._reader, names, self._memory, self._cache, self._dtype)
+        return self._with(names, self._undivided)
+
+    def undivided(self, columns: Sequence[str]) -> ScannedTable:
+        """Return the table in blocks that end where the values of columns change."""
+        return self._with(self.names, tuple(columns))
+
+    def _with(self, names: tuple[str, ...], undivided: tuple[str, ...]) -> ScannedTable:
+        return ScannedTable(
+            self._reader, names, self._memory, self._cache, self._dtype, undivided
+        )
 
     def __iter__(self) -> Iterator[object]:
         """Yield blocks of rows: tables of pyarrow, or data frames of polars."""
@@ -169,8 +180,14 @@ class ScannedTable(BlockSource):
 
         n_rows = int(self._memory / (8 * _COPIES * max(len(self.names), 1)))
         n_rows = min(max(n_rows, _FEWEST_ROWS), _MOST_ROWS)
-        for block in self._reader.blocks(list(columns), n_rows):
-            yield nw.from_native(block, eager_only=True)
+        needed = list(dict.fromkeys([*columns, *self._undivided]))
+        blocks: Iterator[Frame] = (
+            nw.from_native(block, eager_only=True)
+            for block in self._reader.blocks(needed, n_rows)
+        )
+        if self._undivided:
+            blocks = _recut(blocks, self._undivided)
+        return (block.select(list(columns)) for block in blocks)
 
     def map(
         self,
@@ -189,7 +206,7 @@ class ScannedTable(BlockSource):
             n_before += block.shape[0]
 
     def encoded(
-        self, columns: Sequence[str], function: Callable[[Frame], tuple[Dataset, T]]
+        self, columns: Sequence[str], function: Callable[[Frame], tuple[LabelledUnits, T]]
     ) -> tuple[EncodedBlocks, list[T]]:
         """Write the encoded rows of every block to a file; see `BlockSource`."""
         file = BlockFile(self._cache, DTYPES[self._dtype])
@@ -220,6 +237,26 @@ class ScannedTable(BlockSource):
             "A completed copy of this table may not fit into memory. Write it block by "
             "block: scan(...).write(folder, model.impute)."
         )
+
+
+def _recut(blocks: Iterator[Frame], columns: Sequence[str]) -> Iterator[Frame]:
+    """Cut blocks anew, where the values of some columns change."""
+    import narwhals.stable.v2 as nw
+
+    left: list[Frame] = []
+    for block in blocks:
+        joined = nw.concat([*left, block])
+        start = max(_start_of_last(joined[name].to_numpy()) for name in columns)
+        left = [joined[start:]]
+        if start:
+            yield joined[:start]
+    yield from left
+
+
+def _start_of_last(values: np.ndarray) -> int:
+    """Return where the last run of equal values begins."""
+    others = np.flatnonzero(values != values[-1])
+    return int(others[-1]) + 1 if len(others) else 0
 
 
 # Values ---------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import NoReturn, cast, overload
 import numpy as np
 
 from hybridmix._typing import IntArray
+from hybridmix.data.block_sources import source_of
 from hybridmix.data.frames import as_frame
 from hybridmix.data.lengths import read_lengths, refuse_other_lengths, stacked_rows
 from hybridmix.data.long_frames import (
@@ -20,6 +21,7 @@ from hybridmix.data.long_frames import (
     labels_of,
     without_columns,
 )
+from hybridmix.data.sequence_source import SequenceTable
 from hybridmix.data.stacking import (
     Stack,
     as_array,
@@ -134,15 +136,16 @@ class Sequences:
         sequence: ColumnName | list[ColumnName],
         time: ColumnName | None = None,
         target: ColumnName | None = None,
-    ) -> Sequences | tuple[Sequences, np.ndarray]:
+    ) -> Sequences | SequenceTable | tuple[Sequences | SequenceTable, np.ndarray | str]:
         """Read a data frame with one row per frame and a column of ids.
 
         Rows of a sequence need not be next to each other. Sequences are in order of their
-        first rows.
+        first rows. Tables in blocks (a scanned table or a Dask data frame) are not read
+        yet, except for the ids; every sequence must be whole in one block or partition.
 
         Parameters
         ----------
-        frame : pandas or polars data frame
+        frame : pandas, polars or Dask data frame, path, or scanned table
             The rows.
         sequence : str or list of str
             The column that names the sequence of each row, or several columns that do so
@@ -155,12 +158,16 @@ class Sequences:
 
         Returns
         -------
-        sequences : Sequences
+        sequences : Sequences, or SequenceTable of a table in blocks
             Sequences of the other columns.
         y : ndarray of shape (n,)
             Only with `target`: the labels of the sequences; NaN or None for those that
-            have none.
+            have none. Of a table in blocks, the name of their column.
         """
+        source = source_of(frame)
+        if source is not None:
+            blocks = SequenceTable.of(source, sequence, time, target)
+            return blocks if target is None else (blocks, str(target))
         table = as_frame(frame, "frame")
         if table is None:
             raise TypeError(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from hybridmix._typing import BoolArray, FloatArray, IntArray
+from hybridmix._typing import BoolArray, FloatArray, IntArray, Sum
 from hybridmix.data.rows import Dataset, LabelledUnits, Rows, RowSource
 
 
@@ -99,6 +100,20 @@ class SequenceDataset(LabelledUnits[SequenceRows]):
     def mean_length(self) -> float:
         """Mean number of frames, by sample weight."""
         return float(self.filled_weights @ self.rows.lengths / self.total_weight)
+
+    def sample(self) -> SequenceDataset:
+        """Return all sequences, which are in memory however many there are."""
+        return self
+
+    def summed(self, function: Callable[[SequenceDataset], Sum]) -> Sum:
+        """Return the sum of a function over blocks of sequences; here, all are one."""
+        return function(self)
+
+    def mapped(
+        self, function: Callable[[SequenceDataset], Dataset], n_classes: int
+    ) -> Dataset:
+        """Return rows that a function makes of every block of sequences; here, of all."""
+        return function(self)
 
     def frames(self) -> Dataset:
         """Return the frames as rows that have the labels and weights of their sequence.

@@ -45,6 +45,12 @@ def take_rows(frames: Stack, rows: IntArray) -> Stack:
     return part
 
 
+def slice_columns(frames: Stack, names: Sequence[str]) -> Stack:
+    """Return some columns of a data frame."""
+    part: Stack = _frame_of(frames).select(list(names)).to_native()
+    return part
+
+
 def _frame_of(frames: Stack) -> Frame:
     import narwhals.stable.v2 as nw
 

@@ -12,8 +12,9 @@ import numpy as np
 from hybridmix._parallel import workers
 from hybridmix._typing import FloatArray
 from hybridmix.data import Dataset, Schema, TrainingRows
+from hybridmix.data.block_sources import source_of
 from hybridmix.estimators.base import FittedMixture
-from hybridmix.estimators.blocks import learn_blocks, source_of
+from hybridmix.estimators.blocks import learn_blocks
 from hybridmix.estimators.options import (
     MixtureEstimator,
     TrainingTable,

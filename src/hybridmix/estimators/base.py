@@ -13,9 +13,10 @@ from hybridmix._logsumexp import class_posterior
 from hybridmix._parallel import workers
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import Table, read_table
+from hybridmix.data.block_sources import source_of
 from hybridmix.data.columns import Columns
 from hybridmix.data.rows import RowSource
-from hybridmix.estimators.blocks import over_blocks, seed_of_block, source_of
+from hybridmix.estimators.blocks import over_blocks, seed_of_block
 from hybridmix.estimators.fitted import FittedModel
 from hybridmix.estimators.imputation import impute_table
 from hybridmix.evaluation import ChunkedRows, log_joint

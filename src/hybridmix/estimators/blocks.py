@@ -19,27 +19,16 @@ from hybridmix.data.block_reading import (
     learned_blocks,
 )
 from hybridmix.data.block_samples import spread_rows
+from hybridmix.data.block_sources import source_of
 from hybridmix.data.block_targets import LearnedPairs, WantedTargets, learned_pairs
-from hybridmix.data.dask_blocks import DaskTable, is_dask_array, is_dask_frame
+from hybridmix.data.dask_blocks import is_dask_array, is_dask_frame
 from hybridmix.data.fingerprint import Fingerprint
 from hybridmix.data.frames import as_frame
-from hybridmix.data.scanning import scan
 
 if TYPE_CHECKING:
     from hybridmix.estimators.options import MixtureEstimator
 
 Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-def source_of(X: Any) -> BlockSource | None:
-    """Return a table in blocks, also for the path of one; None for all other tables."""
-    if is_dask_frame(X):
-        return DaskTable(X)
-    if is_dask_array(X):
-        return DaskTable.of_array(X)
-    if isinstance(X, str | PathLike):
-        return scan(X)
-    return X if isinstance(X, BlockSource) else None
 
 
 def refuse_blocks(estimator: object, X: Any, reason: str) -> None:
@@ -54,12 +43,17 @@ def refuse_blocks(estimator: object, X: Any, reason: str) -> None:
     reason : str
         Why, and what to use instead; whole sentences.
     """
-    is_source = isinstance(X, BlockSource | str | PathLike)
-    if is_source or is_dask_frame(X) or is_dask_array(X):
+    if is_in_blocks(X):
         raise TypeError(
             f"{type(estimator).__name__} needs its rows in memory, and X comes in "
             f"blocks. {reason}"
         )
+
+
+def is_in_blocks(X: Any) -> bool:
+    """Return whether a table comes in blocks, or is the path of one."""
+    is_source = isinstance(X, BlockSource | str | PathLike)
+    return is_source or is_dask_frame(X) or is_dask_array(X)
 
 
 def learn_blocks(
@@ -80,7 +74,7 @@ def learn_blocks(
     source, weight = _named(source, "sample_weight", sample_weight)
     wanted = _wanted(estimator, source, LabelColumns(target, weight), (target, weight))
     learned = learned_blocks(source, wanted)
-    return learned, _published(wanted, learned.fingerprint)
+    return learned, published_columns(wanted, learned.fingerprint)
 
 
 def learn_pairs(
@@ -120,7 +114,7 @@ def learn_pairs(
         target_schema = replace(learned.target_schema, names=names)
         learned = replace(learned, target_schema=target_schema)
     return learned, {
-        **_published(wanted, learned.fingerprint),
+        **published_columns(wanted, learned.fingerprint),
         "schema_": learned.schema,
         "target_schema_": learned.target_schema,
         "n_outputs_": len(targets),
@@ -169,7 +163,8 @@ def _wanted(
     )
 
 
-def _published(wanted: Wanted, fingerprint: Fingerprint) -> dict[str, Any]:
+def published_columns(wanted: Wanted, fingerprint: Fingerprint) -> dict[str, Any]:
+    """Return what to publish about the columns of a table in blocks."""
     published = {
         "n_features_in_": len(wanted.features),
         "feature_names_in_": np.array(wanted.features, dtype=object),

@@ -17,6 +17,14 @@ from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import number_labels
 from hybridmix.data.sequence_list import Sequences
 from hybridmix.data.sequence_rows import SequenceRows
+from hybridmix.estimators.chain_blocks import (
+    each_row,
+    each_sequence,
+    labels_in_memory,
+    over_sequence_blocks,
+    path_scores,
+    path_states,
+)
 from hybridmix.estimators.chain_filter import ClassFilter
 from hybridmix.estimators.chain_fitted import FittedChainsEstimator, read_sample_lengths
 from hybridmix.models.chain_committee import ChainCommittee
@@ -38,6 +46,7 @@ class ChainClassifier(ClassifierMixin, FittedChainsEstimator):
 
     # Classes ----------------------------------------------------------------------------
 
+    @over_sequence_blocks(each_sequence)
     def predict(self, X: Any, lengths: Any = None) -> np.ndarray:
         """Return the most probable class of each sequence.
 
@@ -53,6 +62,7 @@ class ChainClassifier(ClassifierMixin, FittedChainsEstimator):
         best = self._log_probabilities(self._encode(X, lengths).rows).argmax(axis=0)
         return self.classes_[best]
 
+    @over_sequence_blocks(each_sequence)
     def predict_proba(self, X: Any, lengths: Any = None) -> FloatArray:
         """Return the class probabilities of each sequence.
 
@@ -68,6 +78,7 @@ class ChainClassifier(ClassifierMixin, FittedChainsEstimator):
         """
         return np.exp(self.predict_log_proba(X, lengths))
 
+    @over_sequence_blocks(each_sequence)
     def predict_log_proba(self, X: Any, lengths: Any = None) -> FloatArray:
         """Return the logarithms of the class probabilities of each sequence.
 
@@ -83,6 +94,7 @@ class ChainClassifier(ClassifierMixin, FittedChainsEstimator):
         """
         return self._log_probabilities(self._encode(X, lengths).rows).T
 
+    @over_sequence_blocks(each_sequence)
     def predict_joint_log_proba(self, X: Any, lengths: Any = None) -> FloatArray:
         r"""Return the joint log densities of sequences and classes.
 
@@ -114,8 +126,8 @@ class ChainClassifier(ClassifierMixin, FittedChainsEstimator):
         ----------
         X, lengths
             Sequences, as in `score_samples`.
-        y : array-like of shape (n,)
-            Their classes.
+        y : array-like of shape (n,), or str
+            Their classes; of a table in blocks, the name of the column.
         sample_weight : array-like of shape (n,), default=None
             What sequences count.
 
@@ -123,11 +135,12 @@ class ChainClassifier(ClassifierMixin, FittedChainsEstimator):
         -------
         accuracy : float
         """
-        found = self.predict(X, lengths)
-        return float(accuracy_score(y, found, sample_weight=sample_weight))
+        found, known = np.asarray(self.predict(X, lengths)), labels_in_memory(X, y)
+        return float(accuracy_score(known, found, sample_weight=sample_weight))
 
     # States -----------------------------------------------------------------------------
 
+    @over_sequence_blocks(path_scores, path_states)
     def decode(
         self, X: Any, lengths: Any = None, y: Any = None
     ) -> tuple[FloatArray, list[IntArray]]:
@@ -155,6 +168,7 @@ class ChainClassifier(ClassifierMixin, FittedChainsEstimator):
         read = self._encode(X, lengths)
         return self._decoded(read, self._chosen_classes(read.rows, y))
 
+    @over_sequence_blocks(each_row)
     def state_proba(self, X: Any, lengths: Any = None, y: Any = None) -> list[FloatArray]:
         r"""Return the probabilities of the states at each frame, given whole sequences.
 

@@ -16,6 +16,13 @@ from hybridmix.data.lengths import read_lengths
 from hybridmix.data.sequence_list import Sequences
 from hybridmix.data.sequence_rows import SequenceRows
 from hybridmix.data.sequences import restore
+from hybridmix.estimators.chain_blocks import (
+    each_row,
+    each_sequence,
+    over_sequence_blocks,
+    path_scores,
+    path_states,
+)
 from hybridmix.estimators.chain_forecasts import assembled_frames, forecast_frames
 from hybridmix.estimators.chain_reading import EncodedSequences, read_encoded
 from hybridmix.estimators.chain_typicality import log_typicality
@@ -138,6 +145,7 @@ class FittedChainsEstimator(FittedModel):
 
     # Public -----------------------------------------------------------------------------
 
+    @over_sequence_blocks(each_sequence)
     def score_samples(self, X: Any, lengths: Any = None) -> FloatArray:
         """Return the log density of each sequence, over the values that it has.
 
@@ -146,7 +154,10 @@ class FittedChainsEstimator(FittedModel):
         X : sequences
             A list of arrays or data frames of shape (T_i, d), an array of shape
             (n, T, d), a `Sequences`, a data frame with a two-level index, or stacked
-            frames together with ``lengths``. Missing values are marginalised.
+            frames together with ``lengths``. Missing values are marginalised. Of a table
+            in blocks (`Sequences.from_long`), results are in the order of its ``ids``,
+            and lazy if it is a Dask data frame; those of frames are arrays with a line
+            for each row of the table.
         lengths : array-like of shape (n,), default=None
             Numbers of frames, if ``X`` does not show them.
 
@@ -158,6 +169,7 @@ class FittedChainsEstimator(FittedModel):
         read = self._encode(X, lengths)
         return class_posterior(self._log_joint(read.rows))[0] - read.log_volume()
 
+    @over_sequence_blocks(path_scores, path_states)
     def decode(self, X: Any, lengths: Any = None) -> tuple[FloatArray, list[IntArray]]:
         r"""Return the most probable path of states of each sequence.
 
@@ -180,6 +192,7 @@ class FittedChainsEstimator(FittedModel):
         read = self._encode(X, lengths)
         return self._decoded(read, self._path_classes(read.rows))
 
+    @over_sequence_blocks(each_row)
     def state_proba(self, X: Any, lengths: Any = None) -> list[FloatArray]:
         r"""Return the probabilities of the states at each frame, given whole sequences.
 
@@ -197,6 +210,7 @@ class FittedChainsEstimator(FittedModel):
         read = self._encode(X, lengths)
         return self._state_probabilities(read, self._path_classes(read.rows))
 
+    @over_sequence_blocks(each_sequence)
     def typicality(
         self, X: Any, lengths: Any = None, random_state: Any = 0
     ) -> FloatArray:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +16,17 @@ from hybridmix._checks import (
     check_seed,
     check_verbosity,
 )
+from hybridmix._parallel import workers
 from hybridmix._require import require
 from hybridmix._typing import IntArray
 from hybridmix.data import Schema
+from hybridmix.data.sequence_source import SequenceTable
 from hybridmix.data.shape_options import check_shape_option
+from hybridmix.estimators.chain_blocks import (
+    learn_sequence_blocks,
+    refuse_arrays,
+    refuse_tables,
+)
 from hybridmix.estimators.chain_fitted import FittedChainsEstimator
 from hybridmix.estimators.chain_published import state_attributes
 from hybridmix.estimators.chain_reading import (
@@ -28,10 +36,13 @@ from hybridmix.estimators.chain_reading import (
 from hybridmix.estimators.chosen import is_auto
 from hybridmix.estimators.published import agree, require_record
 from hybridmix.models.chains import Chains
+from hybridmix.progress import printing
 from hybridmix.training.budget import check_effort
 from hybridmix.training.chain_plan import AutomaticChains, usual_options
 from hybridmix.training.chain_record import ChainOptions, FittedChains
+from hybridmix.training.chain_search import fit_chosen
 from hybridmix.training.chain_starts import ChainShape
+from hybridmix.training.chains import fit_chains
 from hybridmix.training.classes import Estimation
 from hybridmix.training.covariances import COVARIANCE_TYPES
 from hybridmix.training.discriminative import Discrimination, likelihood_only
@@ -155,20 +166,59 @@ class ChainEstimator(FittedChainsEstimator):
 
     # Training ---------------------------------------------------------------------------
 
-    def _learn_sequences(
-        self, X: Any, lengths: Any, labels: IntArray | None, sample_weight: Any
-    ) -> TrainingSequences:
+    @contextmanager
+    def _learning(
+        self, X: Any, y: Any, lengths: Any, sample_weight: Any
+    ) -> Iterator[TrainingSequences]:
+        """Read training sequences, in memory or in blocks, and close them at the end."""
+        refuse_tables(self, X)
         covariance_type = self._chain_options().structure.covariance_type
-        return read_training_sequences(
-            self,
-            X,
-            lengths,
-            labels,
-            sample_weight,
+        options = (
             self.categorical_features,
             self.column_shapes,
             COVARIANCE_TYPES[covariance_type].scaling,
         )
+        if not isinstance(X, SequenceTable):
+            labels = self._numbered(y, sample_weight)
+            yield read_training_sequences(self, X, lengths, *labels, *options)
+            return
+        refuse_arrays(lengths=lengths)
+        learned, attributes = learn_sequence_blocks(
+            X,
+            y,
+            sample_weight,
+            *options,
+            getattr(self, "unlabelled", None),
+            getattr(self, "class_weight", None),
+        )
+        with closing(learned.dataset) as dataset:
+            yield TrainingSequences(dataset, learned.schema, learned.classes, attributes)
+
+    def _numbered(
+        self, y: Any, sample_weight: Any
+    ) -> tuple[np.ndarray, IntArray | None, Any]:
+        """Return labels, class numbers and weights of sequences in memory."""
+        return np.zeros(1, np.intp), None, sample_weight
+
+    def _fit_read(self, read: TrainingSequences, options: ChainOptions) -> FittedChains:
+        """Fit what is given, or choose what is automatic."""
+        automatic, n_classes = self._automatic(), len(read.classes)
+        generator = np.random.default_rng(self._seed())
+        with workers(self.n_jobs) as pool, printing(self.verbose):
+            if not automatic:
+                return fit_chains(
+                    options, read.dataset, read.schema, n_classes, generator, pool
+                )
+            return fit_chosen(
+                options,
+                automatic,
+                self.effort,
+                read.dataset,
+                read.schema,
+                n_classes,
+                generator,
+                pool,
+            )
 
     def _learned_attributes(self, fitted: FittedChains) -> dict[str, Any]:
         """Return what training has learned, as it is published."""
@@ -188,6 +238,7 @@ class ChainEstimator(FittedChainsEstimator):
         }
         if fitted.trials:
             learned["leaderboard_"] = leaderboard(fitted.trials)
+            learned["n_searched_"] = fitted.n_searched
         return learned
 
     def _derived_attributes(self, model: Chains, schema: Schema) -> dict[str, Any]:

@@ -12,17 +12,12 @@ from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import Schema, Table, read_table, read_training_table
 from hybridmix.data.columns import Columns
 from hybridmix.data.fingerprint import Fingerprint
+from hybridmix.data.sequence_blocks import TrainingSequenceRows
 from hybridmix.data.sequence_rows import SequenceDataset, SequenceRows
 from hybridmix.data.sequences import Sequences, read_sequences
 from hybridmix.data.shape_options import ShapeOption
 from hybridmix.data.suspects import warn_of_suspects
 from hybridmix.data.weights import read_weights
-
-# Why tables in blocks are refused.
-WHOLE_SEQUENCES = (
-    "A sequence may go on in the next block. Pass some sequences that fit into memory, "
-    "such as Sequences.from_long(X[X['id'].isin(ids)].compute(), 'id', 'time') of Dask."
-)
 
 
 class TrainingSequences(NamedTuple):
@@ -30,16 +25,19 @@ class TrainingSequences(NamedTuple):
 
     Attributes
     ----------
-    dataset : SequenceDataset
+    dataset : SequenceDataset or BlockedSequences
         The sequences, arranged for training.
     schema : Schema
         Of their frames.
+    classes : ndarray of shape (C,)
+        The labels.
     attributes : dict
         What to publish about them.
     """
 
-    dataset: SequenceDataset
+    dataset: TrainingSequenceRows
     schema: Schema
+    classes: np.ndarray
     attributes: dict[str, Any]
 
 
@@ -78,6 +76,7 @@ def read_training_sequences(
     estimator: object,
     X: Any,
     lengths: Any,
+    classes: np.ndarray,
     labels: IntArray | None,
     sample_weight: Any,
     categorical_features: Sequence[int | str | bool] | None,
@@ -92,6 +91,8 @@ def read_training_sequences(
         What is trained; it is not changed.
     X, lengths
         Sequences in any form that `read_sequences` knows.
+    classes : ndarray of shape (C,)
+        The labels.
     labels : ndarray of shape (n,) or None
         Class numbers; None if all sequences are of one class.
     sample_weight : array-like of shape (n,) or None
@@ -119,7 +120,7 @@ def read_training_sequences(
     table = schema.encode(columns)
     attributes["fingerprint_"] = Fingerprint.of(table, by_frame)
     dataset = SequenceDataset.arrange(table, sequences.lengths, own, weights)
-    return TrainingSequences(dataset, schema, attributes)
+    return TrainingSequences(dataset, schema, classes, attributes)
 
 
 def read_encoded(

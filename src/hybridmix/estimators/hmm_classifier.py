@@ -7,14 +7,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from hybridmix._parallel import workers
 from hybridmix._registered import registered
-from hybridmix._typing import FloatArray
+from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import encode_labels
-from hybridmix.estimators.blocks import refuse_blocks
 from hybridmix.estimators.chain_classifier import ChainClassifier
 from hybridmix.estimators.chain_options import ChainEstimator
-from hybridmix.estimators.chain_reading import WHOLE_SEQUENCES
 from hybridmix.estimators.chosen import is_auto
 from hybridmix.estimators.labelled import (
     check_labels_given,
@@ -25,12 +22,9 @@ from hybridmix.estimators.labelled import (
 from hybridmix.estimators.options import warn_of
 from hybridmix.models.chain_committee import ChainCommittee
 from hybridmix.objectives import Objective
-from hybridmix.progress import printing
 from hybridmix.solvers import Solver
 from hybridmix.training.chain_plan import TRADEOFFS, AutomaticChains
 from hybridmix.training.chain_record import FittedChains
-from hybridmix.training.chain_search import fit_chosen
-from hybridmix.training.chains import fit_chains
 from hybridmix.training.discriminative import Discrimination
 from hybridmix.training.run import check_class_prior
 
@@ -177,6 +171,8 @@ class HybridHMMClassifier(ChainClassifier, ChainEstimator):
         What the search has tried, best first: "candidate", "score" (mean held-out log
         probability of the label), its "standard_error", "seconds", and "share" in the
         committee. Absent without a search.
+    n_searched_ : int
+        How many sequences the search has looked at. Absent without a search.
     model_ : Chains
         The density of sequences, in scaled coordinates. With a search, this is the EM fit
         of the best held-out density, which gives densities, states, forecasts, typicality
@@ -283,6 +279,8 @@ class HybridHMMClassifier(ChainClassifier, ChainEstimator):
             A list of arrays or data frames of shape (T_i, d), an array of shape
             (n, T, d), a `Sequences`, a data frame with a two-level index, or stacked
             frames together with ``lengths``. NaN, None and pandas.NA are missing values.
+            What `Sequences.from_long` returns for a table in blocks is read block by
+            block, with names of columns as ``y`` and ``sample_weight``.
         y : array-like of shape (n,)
             Labels of any kind; see ``unlabelled`` for sequences without one.
         lengths : array-like of shape (n,), default=None
@@ -295,34 +293,15 @@ class HybridHMMClassifier(ChainClassifier, ChainEstimator):
         self : HybridHMMClassifier
         """
         self._check_options()
-        refuse_blocks(self, X, WHOLE_SEQUENCES)
         check_labels_given(self, y)
-        classes, labels = encode_labels(y, self.unlabelled)
-        weights = class_weighted(self.class_weight, classes, labels, sample_weight)
-        read = self._learn_sequences(X, lengths, labels, weights)
-        dataset, names = read.dataset, class_names(classes)
-        absent = np.flatnonzero(dataset.class_weights(len(classes)) == 0.0)
-        if len(absent):
-            raise ValueError(f"{names[absent[0]]} has no sequence of positive weight.")
-        options, automatic = self._chain_options(), self._automatic()
-        options = replace(options, class_prior=self._given_prior(len(classes)))
-        generator = np.random.default_rng(self._seed())
-        with workers(self.n_jobs) as pool, printing(self.verbose):
-            if automatic:
-                fitted = fit_chosen(
-                    options,
-                    automatic,
-                    self.effort,
-                    dataset,
-                    read.schema,
-                    len(classes),
-                    generator,
-                    pool,
-                )
-            else:
-                fitted = fit_chains(
-                    options, dataset, read.schema, len(classes), generator, pool
-                )
+        with self._learning(X, y, lengths, sample_weight) as read:
+            classes, options = read.classes, self._chain_options()
+            absent = np.flatnonzero(read.dataset.class_weights(len(classes)) == 0.0)
+            if len(absent):
+                name = class_names(classes)[absent[0]]
+                raise ValueError(f"{name} has no sequence of positive weight.")
+            prior = self._given_prior(len(classes))
+            fitted = self._fit_read(read, replace(options, class_prior=prior))
         self._publish(
             {
                 **read.attributes,
@@ -334,6 +313,13 @@ class HybridHMMClassifier(ChainClassifier, ChainEstimator):
         )
         warn_of(fitted.messages)
         return self
+
+    def _numbered(
+        self, y: Any, sample_weight: Any
+    ) -> tuple[np.ndarray, IntArray | None, Any]:
+        classes, labels = encode_labels(y, self.unlabelled)
+        weights = class_weighted(self.class_weight, classes, labels, sample_weight)
+        return classes, labels, weights
 
     def _committee(self, fitted: FittedChains) -> ChainCommittee:
         """Return what is asked for the class: a committee, or the model alone."""

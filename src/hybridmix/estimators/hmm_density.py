@@ -9,23 +9,17 @@ import numpy as np
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from hybridmix._parallel import workers
 from hybridmix._registered import registered
 from hybridmix._typing import IntArray
 from hybridmix.data import Schema
 from hybridmix.data.sequence_list import Sequences
-from hybridmix.estimators.blocks import refuse_blocks
 from hybridmix.estimators.chain_filter import SequenceFilter
 from hybridmix.estimators.chain_fitted import read_sample_lengths
 from hybridmix.estimators.chain_options import ChainEstimator
 from hybridmix.estimators.chain_published import state_attributes
-from hybridmix.estimators.chain_reading import WHOLE_SEQUENCES
 from hybridmix.estimators.options import warn_of
 from hybridmix.models.chain_sampling import drawn_lengths
 from hybridmix.models.chains import Chains
-from hybridmix.progress import printing
-from hybridmix.training.chain_search import fit_chosen
-from hybridmix.training.chains import fit_chains
 
 
 @registered
@@ -76,6 +70,8 @@ class HMMDensity(DensityMixin, ChainEstimator):
         What the search has tried, best first, as in `MixtureDensity`; the score is the
         mean log density per frame of held-out sequences, in scaled coordinates. Absent
         without a search.
+    n_searched_ : int
+        How many sequences the search has looked at. Absent without a search.
     model_ : Chains
         The model, in scaled coordinates.
     n_iter_ : int
@@ -126,6 +122,8 @@ class HMMDensity(DensityMixin, ChainEstimator):
             A list of arrays or data frames of shape (T_i, d), an array of shape
             (n, T, d), a `Sequences`, a data frame with a two-level index, or stacked
             frames together with ``lengths``. NaN, None and pandas.NA are missing values.
+            What `Sequences.from_long` returns for a table in blocks is read block by
+            block, with names of columns as ``sample_weight``.
         y : ignored
             For pipelines.
         lengths : array-like of shape (n,), default=None
@@ -138,26 +136,8 @@ class HMMDensity(DensityMixin, ChainEstimator):
         self : HMMDensity
         """
         self._check_options()
-        refuse_blocks(self, X, WHOLE_SEQUENCES)
-        read = self._learn_sequences(X, lengths, None, sample_weight)
-        options, automatic = self._chain_options(), self._automatic()
-        generator = np.random.default_rng(self._seed())
-        with workers(self.n_jobs) as pool, printing(self.verbose):
-            if automatic:
-                fitted = fit_chosen(
-                    options,
-                    automatic,
-                    self.effort,
-                    read.dataset,
-                    read.schema,
-                    1,
-                    generator,
-                    pool,
-                )
-            else:
-                fitted = fit_chains(
-                    options, read.dataset, read.schema, 1, generator, pool
-                )
+        with self._learning(X, None, lengths, sample_weight) as read:
+            fitted = self._fit_read(read, self._chain_options())
         self._publish({**read.attributes, **self._learned_attributes(fitted)})
         warn_of(fitted.messages)
         return self
@@ -177,7 +157,7 @@ class HMMDensity(DensityMixin, ChainEstimator):
         score : float
             Of sequences, not of frames; in the units of the columns.
         """
-        return float(np.mean(self.score_samples(X, lengths)))
+        return float(np.mean(np.asarray(self.score_samples(X, lengths))))
 
     def filter(self) -> SequenceFilter:
         """Return a filter that takes frames as they come.

@@ -23,8 +23,9 @@ from hybridmix.data import (
     number_labels,
     read_table,
 )
+from hybridmix.data.block_sources import source_of
 from hybridmix.data.weights import read_weights
-from hybridmix.estimators.blocks import learn_blocks, rows_in_memory, source_of
+from hybridmix.estimators.blocks import learn_blocks, rows_in_memory
 from hybridmix.estimators.chosen import is_auto
 from hybridmix.estimators.options import model_attributes
 from hybridmix.models.mixture import Mixture

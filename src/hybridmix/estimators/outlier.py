@@ -19,8 +19,9 @@ from hybridmix._registered import registered
 from hybridmix._require import require
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import Schema
+from hybridmix.data.block_sources import source_of
 from hybridmix.data.weights import read_weights
-from hybridmix.estimators.blocks import column_of, source_of
+from hybridmix.estimators.blocks import column_of
 from hybridmix.estimators.options import end_if_interrupted, warn_of
 from hybridmix.estimators.streaming import StreamedDensity
 from hybridmix.models.typicality import LOG_RARE

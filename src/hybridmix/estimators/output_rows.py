@@ -12,8 +12,9 @@ import numpy as np
 
 from hybridmix._parallel import Workers
 from hybridmix.data import Dataset, TrainingRows
+from hybridmix.data.block_sources import source_of
 from hybridmix.data.shape_options import PLAIN
-from hybridmix.estimators.blocks import learn_pairs, source_of
+from hybridmix.estimators.blocks import learn_pairs
 from hybridmix.estimators.options import MixtureEstimator
 from hybridmix.estimators.paired import PairOrder, read_pairs
 from hybridmix.evaluation import ChunkedRows

@@ -11,8 +11,9 @@ from sklearn.utils.validation import check_consistent_length
 
 from hybridmix._typing import FloatArray
 from hybridmix.data import Dataset, Schema, Table, TrainingRows
+from hybridmix.data.block_sources import source_of
 from hybridmix.data.targets import PairedRows, check_observed, read_targets
-from hybridmix.estimators.blocks import learn_pairs, source_of
+from hybridmix.estimators.blocks import learn_pairs
 from hybridmix.estimators.options import MixtureEstimator
 from hybridmix.training.regression_trials import Part
 

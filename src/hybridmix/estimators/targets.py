@@ -15,6 +15,7 @@ from hybridmix._require import require, require_instance
 from hybridmix._typing import BoolArray, FloatArray
 from hybridmix.data import Schema, Table
 from hybridmix.data.block_reading import BlockSource
+from hybridmix.data.block_sources import source_of
 from hybridmix.data.columns import Columns
 from hybridmix.data.targets import read_targets
 from hybridmix.data.weights import read_weights
@@ -24,7 +25,6 @@ from hybridmix.estimators.blocks import (
     known_columns,
     over_blocks,
     seed_of_block,
-    source_of,
     split_columns,
     with_targets,
 )

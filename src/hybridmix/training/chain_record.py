@@ -89,6 +89,8 @@ class FittedChains:
         What a search has tried; empty without a search.
     committee : ChainCommittee or None
         What is asked for the class, instead of the model.
+    n_searched : int
+        How many sequences the search has looked at; 0 without a search.
     """
 
     schema: Schema
@@ -102,6 +104,7 @@ class FittedChains:
     messages: tuple[str, ...] = ()
     trials: tuple[Trial, ...] = ()
     committee: ChainCommittee | None = None
+    n_searched: int = 0
 
     @property
     def interrupted(self) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from hybridmix._parallel import Workers
 from hybridmix._typing import FloatArray
 from hybridmix.data import Schema
+from hybridmix.data.sequence_blocks import TrainingSequenceRows
 from hybridmix.data.sequence_rows import SequenceDataset
 from hybridmix.models.chain_committee import ChainCommittee
 from hybridmix.models.chains import Chains
@@ -42,7 +43,7 @@ def fit_chosen(
     options: ChainOptions,
     automatic: AutomaticChains,
     effort: str | float,
-    dataset: SequenceDataset,
+    dataset: TrainingSequenceRows,
     schema: Schema,
     n_classes: int,
     generator: np.random.Generator,
@@ -66,9 +67,10 @@ def fit_chosen(
         As in `fit_chains`.
     """
     budget = Budget(effort)
-    parts = _parts(dataset, generator)
+    sample = dataset.sample()
+    parts = _parts(sample, generator)
     if not parts or not budget.searches:
-        plan = chain_candidates(options, automatic, dataset, schema, Budget("fast"))
+        plan = chain_candidates(options, automatic, sample, schema, Budget("fast"))
         usual = plan[0]
         chosen = replace(
             usual.options, discrimination=usual.discrimination(len(usual.stations))
@@ -84,7 +86,8 @@ def fit_chosen(
     for weight in weights[:-1] if not interrupted else ():
         search, scores, interrupted = _weighed(search, scores, weight, budget)
     fitted = _fitted_density if n_classes == 1 else _fitted_committee
-    return fitted(search, scores, dataset, schema, interrupted)
+    found = fitted(search, scores, dataset, schema, interrupted)
+    return replace(found, n_searched=sum(part.n_rows for part in parts[0]))
 
 
 def _parts(dataset: SequenceDataset, generator: np.random.Generator) -> list[Part]:
@@ -164,7 +167,7 @@ def _best_density(search: ChainSearch, scores: Sequence[ChainScore]) -> ChainSco
 def _fitted_density(
     search: ChainSearch,
     scores: Sequence[ChainScore],
-    dataset: SequenceDataset,
+    dataset: TrainingSequenceRows,
     schema: Schema,
     interrupted: bool,
 ) -> FittedChains:
@@ -192,7 +195,7 @@ def _fitted_density(
 def _fitted_committee(
     search: ChainSearch,
     scores: Sequence[ChainScore],
-    dataset: SequenceDataset,
+    dataset: TrainingSequenceRows,
     schema: Schema,
     interrupted: bool,
 ) -> FittedChains:
@@ -205,7 +208,8 @@ def _fitted_committee(
     found: dict[ChainScore, Solution[Chains]] = {}
     if not interrupted:
         found, interrupted = search.refitted([*members, density], dataset)
-    rows = dataset if density in found else search.first_part
+    is_done = density in found
+    rows: TrainingSequenceRows = dataset if is_done else search.first_part
     solution, weight = found.get(density, density.first), search.unlabelled_weight
     return FittedChains(
         schema,

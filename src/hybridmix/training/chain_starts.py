@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from hybridmix._parallel import Workers
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import Dataset
+from hybridmix.data.sequence_blocks import LengthTotals, TrainingSequenceRows
 from hybridmix.data.sequence_rows import SequenceDataset
 from hybridmix.evaluation import ChunkedRows
 from hybridmix.families import Family
@@ -51,7 +53,7 @@ class ChainShape:
 
 
 def frames_read(dataset: SequenceDataset, shape: ChainShape) -> Dataset:
-    """Return the frames of sequences as components read them."""
+    """Return the frames of sequences in memory as components read them."""
     frames = dataset.frames()
     if not shape.autoregressive:
         return frames
@@ -59,7 +61,7 @@ def frames_read(dataset: SequenceDataset, shape: ChainShape) -> Dataset:
 
 
 def start_chains(
-    dataset: SequenceDataset,
+    dataset: TrainingSequenceRows,
     family: Family,
     shape: ChainShape,
     log_class_prior: FloatArray,
@@ -69,9 +71,11 @@ def start_chains(
     """Return first hidden Markov models of labelled sequences, by segmental k-means.
 
     Frames are assigned to states: by their time, where states follow each other, or by
-    k-means. Then the most probable paths assign them anew, for a few rounds.
+    k-means. Then the most probable paths assign them anew, for a few rounds. Of sequences
+    in blocks, a sample is looked at.
     """
-    labelled = dataset.labelled()
+    everything = dataset.labelled()
+    labelled = everything.sample()
     states = _first_states(labelled, family, shape, generator)
     model = _chains_of_states(labelled, states, family, shape, log_class_prior, generator)
     for _ in range(_ROUNDS if shape.n_states > 1 else 0):
@@ -80,7 +84,7 @@ def start_chains(
             labelled, states, family, shape, log_class_prior, generator
         )
         model = again
-    return model
+    return replace(model, mean_lengths=_mean_lengths(everything, len(log_class_prior)))
 
 
 def own_paths(model: Chains, dataset: SequenceDataset, pool: Workers) -> IntArray:
@@ -180,9 +184,7 @@ def _components(
     return family.start(read.rows[members[index]], memberships), shares
 
 
-def _mean_lengths(dataset: SequenceDataset, n_classes: int) -> FloatArray:
-    """Return the mean number of frames of the sequences of each class, (C,)."""
-    weights = dataset.filled_weights
-    counts = np.bincount(dataset.labels, weights, n_classes)
-    totals = np.bincount(dataset.labels, weights * dataset.rows.lengths, n_classes)
-    return totals / counts
+def _mean_lengths(dataset: TrainingSequenceRows, n_classes: int) -> FloatArray:
+    """Return the mean number of frames of the labelled sequences of each class, (C,)."""
+    totals = dataset.summed(partial(LengthTotals.of, n_classes=n_classes))
+    return totals.frames[:-1] / totals.weights[:-1]

@@ -13,6 +13,7 @@ import numpy as np
 from hybridmix._parallel import Workers
 from hybridmix._typing import FloatArray
 from hybridmix.data import Schema
+from hybridmix.data.sequence_blocks import TrainingSequenceRows
 from hybridmix.data.sequence_rows import SequenceDataset
 from hybridmix.evaluation import log_joint
 from hybridmix.models.calibration import Calibration
@@ -135,7 +136,7 @@ class ChainSearch:
         return ChainRun(options, self._schema, self._n_classes, generator, self._pool)
 
     def solutions(
-        self, candidate: ChainCandidate, dataset: SequenceDataset, last: int
+        self, candidate: ChainCandidate, dataset: TrainingSequenceRows, last: int
     ) -> list[Solution[Chains]]:
         """Run EM and then the stations up to the last one, each from the one before.
 
@@ -210,7 +211,7 @@ class ChainSearch:
         return [replace(score, seconds=seconds) for score in result]
 
     def refitted(
-        self, scores: Sequence[ChainScore], dataset: SequenceDataset
+        self, scores: Sequence[ChainScore], dataset: TrainingSequenceRows
     ) -> tuple[dict[ChainScore, Solution[Chains]], bool]:
         """Train what was scored on all sequences.
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from hybridmix._parallel import Workers
 from hybridmix._typing import FloatArray
 from hybridmix.data import Schema
+from hybridmix.data.sequence_blocks import TrainingSequenceRows
 from hybridmix.data.sequence_rows import SequenceDataset
 from hybridmix.evaluation import log_joint
 from hybridmix.families import Family
 from hybridmix.models.calibration import Calibration, per_frame_scales
 from hybridmix.models.chains import Chains
 from hybridmix.objectives import Blend, Likelihood, Objective, PerFrame
-from hybridmix.problem import Problem
+from hybridmix.problem import problem_of
 from hybridmix.solvers import ExpectationMaximisation, Solution
 from hybridmix.training.calibration import fitted_calibration
 from hybridmix.training.chain_record import ChainOptions, FittedChains
@@ -28,7 +30,7 @@ from hybridmix.training.families import (
     family_maker,
     fitted_subspace,
 )
-from hybridmix.training.record import INTERRUPTED, em_messages
+from hybridmix.training.record import INTERRUPTED, em_messages, history_in_units
 
 # Sequences are held out in this many folds to calibrate the probabilities, and to choose
 # the weight of unlabelled sequences.
@@ -37,7 +39,7 @@ _FOLDS = 3
 
 def fit_chains(
     options: ChainOptions,
-    dataset: SequenceDataset,
+    dataset: TrainingSequenceRows,
     schema: Schema,
     n_classes: int,
     generator: np.random.Generator,
@@ -49,7 +51,7 @@ def fit_chains(
     ----------
     options : ChainOptions
         What to do.
-    dataset : SequenceDataset
+    dataset : SequenceDataset or BlockedSequences
         Labelled and unlabelled sequences.
     schema : Schema
         Of their frames.
@@ -61,7 +63,7 @@ def fit_chains(
         Threads.
     """
     run = ChainRun(options, schema, n_classes, generator, pool)
-    validation = None
+    validation: SequenceDataset | None = None
     fraction = options.discrimination.validation_fraction
     if fraction and not options.discrimination.is_generative:
         dataset, validation = held_out(dataset, fraction, generator)
@@ -86,7 +88,9 @@ def fit_chains(
     )
 
 
-def candidate_weights(given: float | str, dataset: SequenceDataset) -> tuple[float, ...]:
+def candidate_weights(
+    given: float | str, dataset: TrainingSequenceRows
+) -> tuple[float, ...]:
     """Return what an unlabelled sequence may count; a given weight, or the choices.
 
     Unlabelled sequences help where classes are clusters and harm where they are not:
@@ -99,12 +103,12 @@ def candidate_weights(given: float | str, dataset: SequenceDataset) -> tuple[flo
     return (balanced_weight(dataset), 1.0, 0.0)
 
 
-def chosen_weight(run: ChainRun, dataset: SequenceDataset) -> float:
+def chosen_weight(run: ChainRun, dataset: TrainingSequenceRows) -> float:
     """Return the weight of an unlabelled sequence; "auto" asks held-out labels."""
     weights = candidate_weights(run.options.unlabelled_weight, dataset)
     if len(weights) == 1:
         return weights[0]
-    folds = list(dataset.folds(_FOLDS, run.generator))
+    folds = list(dataset.sample().folds(_FOLDS, run.generator))
 
     def wrong(weight: float) -> float:
         total = 0.0
@@ -119,7 +123,7 @@ def chosen_weight(run: ChainRun, dataset: SequenceDataset) -> float:
 
 def _calibrated(
     run: ChainRun,
-    dataset: SequenceDataset,
+    dataset: TrainingSequenceRows,
     validation: SequenceDataset | None,
     weight: float,
     model: Chains,
@@ -127,7 +131,7 @@ def _calibrated(
     """Return the calibration that held-out sequences call for."""
     held = [(model, validation)] if validation is not None else []
     if validation is None:
-        for rest, part in dataset.folds(_FOLDS, run.generator):
+        for rest, part in dataset.sample().folds(_FOLDS, run.generator):
             held.append((finished(run.solve(rest, None, weight)), part))
     if not held:
         return Calibration()
@@ -147,24 +151,17 @@ def finished(solution: Solution[Chains]) -> Chains:
 
 def sequence_history(
     solution: Solution[Chains],
-    dataset: SequenceDataset,
+    dataset: TrainingSequenceRows,
     schema: Schema,
     unlabelled_weight: float,
 ) -> Mapping[str, FloatArray]:
     """Return the traces of a solution: means per sequence, in units of the table."""
-    history = {name: np.array(trace) for name, trace in solution.traces.items()}
-    if "likelihood" in history:
-        log_volume = 0.0
-        for part, weight in (
-            (dataset.labelled(), 1.0),
-            (dataset.unlabelled(), unlabelled_weight),
-        ):
-            frames = part.frames()
-            own = schema.total_log_volume(frames.rows, frames.filled_weights)
-            log_volume += weight * own
-        for name in ("value", "likelihood"):
-            history[name] = history[name] - log_volume / dataset.total_weight
-    return history
+    if "likelihood" not in solution.traces:
+        return {name: np.array(trace) for name, trace in solution.traces.items()}
+    frames = dataset.mapped(SequenceDataset.frames, dataset.n_labels)
+    return history_in_units(
+        solution.traces, frames, schema, unlabelled_weight, dataset.total_weight
+    )
 
 
 class ChainRun:
@@ -200,7 +197,7 @@ class ChainRun:
 
     def solve(
         self,
-        dataset: SequenceDataset,
+        dataset: TrainingSequenceRows,
         validation: SequenceDataset | None,
         unlabelled_weight: float,
     ) -> Solution[Chains]:
@@ -217,7 +214,7 @@ class ChainRun:
         )
 
     def solve_likelihood(
-        self, dataset: SequenceDataset, unlabelled_weight: float
+        self, dataset: TrainingSequenceRows, unlabelled_weight: float
     ) -> Solution[Chains]:
         """Run EM from segmental k-means; the best of several starts is kept."""
         options = self.options
@@ -236,7 +233,7 @@ class ChainRun:
                 self.generator,
                 self.pool,
             )
-            problem = Problem(
+            problem = problem_of(
                 rows,
                 Likelihood(unlabelled_weight),
                 start,
@@ -255,7 +252,7 @@ class ChainRun:
     def discriminated(
         self,
         discrimination: Discrimination,
-        dataset: SequenceDataset,
+        dataset: TrainingSequenceRows,
         validation: SequenceDataset | None,
         start: Chains,
         unlabelled_weight: float,
@@ -276,7 +273,7 @@ class ChainRun:
     def _objective(
         self,
         discrimination: Discrimination,
-        dataset: SequenceDataset,
+        dataset: TrainingSequenceRows,
         unlabelled_weight: float,
     ) -> Objective:
         """Return what is maximised: the discriminative term counts per frame."""
@@ -288,9 +285,10 @@ class ChainRun:
         tradeoff = float(discrimination.tradeoff) * dataset.mean_length
         return Blend(Likelihood(unlabelled_weight), term, tradeoff)
 
-    def _family(self, dataset: SequenceDataset) -> Family:
+    def _family(self, dataset: TrainingSequenceRows) -> Family:
         structure, shape = self.options.structure, self.options.shape
-        frames = frames_read(dataset, shape)
+        read = partial(frames_read, shape=shape)
+        frames = dataset.mapped(read, dataset.n_labels)
         subspace = fitted_subspace(structure, self._schema, frames)
         family_of = family_maker(
             structure, self._schema, frames, subspace, correlated=True
@@ -317,7 +315,7 @@ class ChainRun:
         prior = self.options.class_prior
         return isinstance(prior, str) and prior == "empirical"
 
-    def _log_class_prior(self, dataset: SequenceDataset) -> FloatArray:
+    def _log_class_prior(self, dataset: TrainingSequenceRows) -> FloatArray:
         """Return log class probabilities: counted, equal or given."""
         prior, n_classes = self.options.class_prior, self._n_classes
         if not isinstance(prior, str):

@@ -10,7 +10,10 @@ import numpy as np
 
 from hybridmix._parallel import Workers
 from hybridmix.data import BlockedDataset, Dataset, Schema, TrainingRows
+from hybridmix.data.blocks import BlockedUnits
 from hybridmix.data.rows import LabelledUnits
+from hybridmix.data.sequence_blocks import BlockedSequences
+from hybridmix.data.sequence_rows import SequenceDataset
 from hybridmix.evaluation import log_joint
 from hybridmix.models.calibration import Calibration
 from hybridmix.models.mixture import Mixture
@@ -162,11 +165,17 @@ def held_out(
 ) -> tuple[BlockedDataset, Dataset]: ...
 
 
+@overload
 def held_out(
-    dataset: LabelledUnits | BlockedDataset,
+    dataset: BlockedSequences, fraction: float, generator: np.random.Generator
+) -> tuple[BlockedSequences, SequenceDataset]: ...
+
+
+def held_out(
+    dataset: LabelledUnits | BlockedUnits,
     fraction: float,
     generator: np.random.Generator,
-) -> tuple[LabelledUnits | BlockedDataset, LabelledUnits]:
+) -> tuple[LabelledUnits | BlockedUnits, LabelledUnits]:
     """Hold out a share of the labelled rows of each class; return rest and held."""
     rest, held = dataset.split(fraction, generator)
     if held.n_rows == 0:
@@ -178,7 +187,7 @@ def held_out(
     return rest, held
 
 
-def balanced_weight(dataset: LabelledUnits | BlockedDataset) -> float:
+def balanced_weight(dataset: LabelledUnits | BlockedUnits) -> float:
     """Return a weight with which unlabelled rows count no more than the labelled."""
     labelled = dataset.labelled().total_weight
     return labelled / max(labelled, dataset.unlabelled().total_weight)

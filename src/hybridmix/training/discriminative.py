@@ -10,7 +10,7 @@ import numpy as np
 
 from hybridmix._checks import check_flag, check_number, check_word, check_word_or_object
 from hybridmix._parallel import Workers
-from hybridmix.data.blocks import BlockedDataset
+from hybridmix.data.blocks import BlockedUnits
 from hybridmix.data.rows import LabelledUnits
 from hybridmix.evaluation import ChunkedRows
 from hybridmix.models.base import Model
@@ -164,7 +164,7 @@ def likelihood_only() -> Discrimination:
 def discriminate(
     options: Discrimination,
     objective: Objective,
-    dataset: LabelledUnits | BlockedDataset,
+    dataset: LabelledUnits | BlockedUnits,
     validation: LabelledUnits | None,
     start: M,
     learn_class_prior: bool,
@@ -181,7 +181,7 @@ def discriminate(
         What to do.
     objective : Objective
         What is maximised: the `blend` of the options, for the table at hand.
-    dataset : Dataset, BlockedDataset or SequenceDataset
+    dataset : Dataset, SequenceDataset or BlockedUnits
         Labelled and unlabelled rows.
     validation : Dataset or None
         Labelled rows to stop by.

@@ -115,15 +115,20 @@ def history_in_units(
     dataset: TrainingRows,
     schema: Schema,
     unlabelled_weight: float = 1.0,
+    total_weight: float | None = None,
 ) -> Mapping[str, FloatArray]:
-    """Return the traces in the units of the table, which likelihoods depend on."""
+    """Return the traces in the units of the table, which likelihoods depend on.
+
+    They are means over this total weight; None for that of the rows.
+    """
     history = {name: np.array(trace) for name, trace in traces.items()}
     if "likelihood" not in history:
         return history
+    total_weight = dataset.total_weight if total_weight is None else total_weight
     unlabelled, *labelled = _log_volumes(dataset, schema)
     log_volume = float(np.sum(labelled)) + unlabelled_weight * float(unlabelled)
     for name in ("value", "likelihood"):
-        history[name] = history[name] - log_volume / dataset.total_weight
+        history[name] = history[name] - log_volume / total_weight
     return history
 
 
