@@ -172,10 +172,10 @@ def compared(
         probed = pandas.DataFrame(probe, columns=table.columns)
         for covariance_type in ("full", "diag"):
             cases: dict[str, Any] = {
-                "1 worker": (on_cluster, folder, covariance_type, 1),
-                "2 workers": (on_cluster, folder, covariance_type, 2),
                 "1 thread": (fitted, table, labels, covariance_type, 1),
                 "2 threads": (fitted, table, labels, covariance_type, 2),
+                "1 worker": (on_cluster, folder, covariance_type, 1),
+                "2 workers": (on_cluster, folder, covariance_type, 2),
             }
             found = repeated(cases, probed, n_repetitions)
             shape = {"rows": n_rows, "columns": n_columns, "covariances": covariance_type}
@@ -269,7 +269,7 @@ class Model:
 
     @classmethod
     def of(cls, compared: list[Row], overheads: list[Row], title: str) -> Model:
-        """Estimate it from the times of one worker."""
+        """Estimate it from one worker, and from tables of hardly any rows."""
         tasks = [row["partitions"] for row in overheads]
         driver, worker = (
             np.polyfit(
