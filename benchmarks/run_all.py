@@ -16,6 +16,8 @@ SCRIPTS = [
     "em",
     "em_missing",
     "kernels",
+    "single_precision",
+    "holes_speed",
     "med_kernels",
     "med_generative",
     "em_acceleration",

@@ -59,14 +59,30 @@ def test_products_are_in_single_precision_and_sums_in_double(covariance_type):
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-3)
 
 
-def test_classifiers_and_regressors_take_it():
+@pytest.fixture
+def seen(monkeypatch) -> set[str]:
+    """Types of the rows that solvers have seen."""
+    types: set[str] = set()
+    init = Problem.__init__
+
+    def noted(self, dataset, *args, **kwargs):
+        types.add(dataset.rows.real.dtype.name)
+        init(self, dataset, *args, **kwargs)
+
+    monkeypatch.setattr(Problem, "__init__", noted)
+    return types
+
+
+def test_classifiers_and_regressors_take_it(seen):
     for dtype in ("float64", "float32"):
+        seen.clear()
         model = HybridMixtureClassifier(
             n_components=1, covariance_type="diag", tradeoff=10.0, dtype=dtype
         ).fit(X, Y)
         assert model.score(X, Y) > 0.95
         model = MixtureRegressor(effort="fast", dtype=dtype, random_state=0)
         assert model.fit(X[:, :3], X[:, 3]).score(X[:, :3], X[:, 3]) > 0.9
+        assert seen == {dtype}
 
 
 def test_values_far_away_stay_finite():

@@ -260,7 +260,7 @@ class Dataset(LabelledUnits[Rows]):
         if order is None:
             return cls(source[:], labels, weights)
         first = source[order[:1]]
-        real = np.empty((first.real.shape[0], len(order)))
+        real = np.empty((first.real.shape[0], len(order)), first.real.dtype)
         codes = np.empty((first.codes.shape[0], len(order)), first.codes.dtype)
         for here in row_chunks(len(order), max(len(real) + len(codes), 1)):
             part = source[order[here]]
