@@ -336,7 +336,9 @@ def draw(compared_rows: list[Row], model_rows: list[Row], folder: Path) -> None:
             axis.loglog(workers, times, color=f"C{number}", label=label)
             axis.loglog(workers, times[0] / workers, ":", color=f"C{number}", lw=1)
         for row in compared_rows:
-            if row["covariances"] == covariance_type and "worker" in row["case"]:
+            is_drawn = row["rows"] in {other["rows"] for other in own}
+            is_own = row["covariances"] == covariance_type
+            if is_drawn and is_own and "worker" in row["case"]:
                 measured = row.get(f"{TITLES[HYBRID]}, clock (ms)")
                 if measured is not None:
                     axis.plot(int(row["case"].split()[0]), measured / 1e3, "ko", ms=4)
