@@ -156,7 +156,10 @@ def summary(watches: list[Watch]) -> Row:
 # Workers and threads --------------------------------------------------------------
 
 
-def compared(n_rows: int, n_columns: int, n_repetitions: int) -> list[Row]:
+def compared(
+    n_rows: int, n_columns: int, n_repetitions: int, options: Options
+) -> list[Row]:
+    """Measure both types of covariances; what is there is kept at once."""
     import pandas
 
     rows: list[Row] = []
@@ -167,35 +170,43 @@ def compared(n_rows: int, n_columns: int, n_repetitions: int) -> list[Row]:
         table = pandas.read_parquet(folder)
         labels = table.pop("y")
         probed = pandas.DataFrame(probe, columns=table.columns)
-        for covariance_type in ("diag", "full"):
+        for covariance_type in ("full", "diag"):
             cases: dict[str, Any] = {
-                "1 thread": (fitted, table, labels, covariance_type, 1),
-                "2 threads": (fitted, table, labels, covariance_type, 2),
                 "1 worker": (on_cluster, folder, covariance_type, 1),
                 "2 workers": (on_cluster, folder, covariance_type, 2),
+                "1 thread": (fitted, table, labels, covariance_type, 1),
+                "2 threads": (fitted, table, labels, covariance_type, 2),
             }
-            watches: dict[str, list[Watch]] = {case: [] for case in cases}
-            seconds, scores = dict.fromkeys(cases, np.inf), {}
-            for _ in range(n_repetitions):
-                for case, (function, *arguments) in cases.items():
-                    say(f"{case}, {covariance_type}")
-                    model, taken, watch = function(*arguments)
-                    watches[case].append(watch)
-                    seconds[case] = min(seconds[case], taken)
-                    scores[case] = model.score_samples(probed)
+            found = repeated(cases, probed, n_repetitions)
             shape = {"rows": n_rows, "columns": n_columns, "covariances": covariance_type}
-            for case, found in scores.items():
-                difference = float(np.abs(found - scores["1 thread"]).max())
-                row = {**shape, "case": case, "fit (s)": seconds[case]}
-                rows.append({**row, **summary(watches[case]), "difference": difference})
+            for case, (seconds, watches, scores) in found.items():
+                difference = float(np.abs(scores - found["1 thread"][2]).max())
+                row = {**shape, "case": case, "fit (s)": seconds}
+                rows.append({**row, **summary(watches), "difference": difference})
+            write_table("dask_scaling", rows, options, ["dask"])
             say(f"2 workers, one of them killed, {covariance_type}")
-            kill_after = KILLED_AFTER * seconds["2 workers"]
-            model, taken, _ = with_a_loss(folder, covariance_type, kill_after)
-            found = model.score_samples(probed)
-            same = "same" if np.array_equal(found, scores["2 workers"]) else "other"
-            case = f"2 workers, one killed, {same} bits"
+            seconds, _, scores = found["2 workers"]
+            model, taken, _ = with_a_loss(folder, covariance_type, KILLED_AFTER * seconds)
+            is_same = np.array_equal(model.score_samples(probed), scores)
+            case = f"2 workers, one killed, {'same' if is_same else 'other'} bits"
             rows.append({**shape, "case": case, "fit (s)": taken})
+            write_table("dask_scaling", rows, options, ["dask"])
     return rows
+
+
+def repeated(
+    cases: dict[str, Any], probed: Any, n_repetitions: int
+) -> dict[str, tuple[float, list[Watch], np.ndarray]]:
+    """Return the seconds of the fastest fit, all watches and log densities, by case."""
+    found: dict[str, Any] = {case: (np.inf, [], np.nan) for case in cases}
+    for _ in range(n_repetitions):
+        for case, (function, *arguments) in cases.items():
+            say(f"{case}, {arguments[-2]}")
+            model, taken, watch = function(*arguments)
+            seconds, watches, _ = found[case]
+            scores = model.score_samples(probed)
+            found[case] = (min(seconds, taken), [*watches, watch], scores)
+    return found
 
 
 # What is not work on rows ---------------------------------------------------------
@@ -356,9 +367,9 @@ def main() -> None:
     print_table(other)
     write_table("dask_overhead", other, options, ["dask"])
     n_rows = 20_000 if given.quick else given.rows
-    rows = compared(n_rows, given.columns, 1 if given.quick else given.repetitions)
+    n_repetitions = 1 if given.quick else given.repetitions
+    rows = compared(n_rows, given.columns, n_repetitions, options)
     print_table(rows)
-    write_table("dask_scaling", rows, options, ["dask"])
     model_rows = modelled(rows, other)
     write_table("dask_model", model_rows, options, ["dask"])
     folder = image_folder(options)

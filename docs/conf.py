@@ -28,8 +28,12 @@ default_role = "py:obj"
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 
-# Types are said in the docstrings, in words.
-autodoc_typehints = "none"
+# Docstrings say in words what signatures say in types; arrays by their short names.
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+autodoc_type_aliases = {
+    name: name for name in ("BoolArray", "FloatArray", "IntArray", "Any", "Self")
+}
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 maximum_signature_line_length = 80

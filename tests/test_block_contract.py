@@ -218,6 +218,7 @@ def test_regressors_choose_by_a_sample(source, tmp_path):
     model = MixtureRegressor(random_state=0, effort="fast")
     model.fit(SOURCES[source](columns), "cost")
     assert model.score(SOURCES[source](), "cost") > 0.5
+    assert model.n_searched_ == 400
     save(model, tmp_path / "model.hybridmix")
     again = load(tmp_path / "model.hybridmix")
     np.testing.assert_array_equal(
@@ -283,7 +284,7 @@ def test_imputers_fill_lazily():
 def test_imputers_write_scanned_tables(tmp_path):
     imputer = MixtureImputer(covariance_type="full", n_draws=1, **OPTIONS)
     imputer.fit(scanned(FEATURES))
-    with pytest.raises(TypeError, match=r"table\.write\(folder, model\.impute\)"):
+    with pytest.raises(TypeError, match=r"write\(folder, model\.impute\)"):
         imputer.transform(scanned(FEATURES))
     scanned(FEATURES).write(tmp_path / "filled", imputer.transform)
     filled = pl.read_parquet(tmp_path / "filled")

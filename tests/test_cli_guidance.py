@@ -10,6 +10,8 @@ from cli_tools import QUICK, kinds_of, make_table, pd, read, write
 from sequence_tools import make_gestures
 
 import hybridmix
+from hybridmix.cli.pace import Pace, in_words
+from hybridmix.progress import Step
 
 
 @pytest.fixture
@@ -262,3 +264,63 @@ def test_a_fit_to_stdin_and_a_report_to_stdout(shell, fitted, monkeypatch):
     monkeypatch.setattr("sys.stdin", Piped("table.csv"))
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
     assert "nothing is piped into it" in shell.fail("impute", "-")
+
+
+# Headers ------------------------------------------------------------------------------
+
+
+def test_columns_of_the_same_name(shell):
+    frame = make_table()[["size", "count", "kind"]]
+    frame.columns = ["a", "a", "kind"]
+    frame.to_csv("t.csv", index=False)
+    shell.run("fit", "t.csv", "-t", "kind", "-o", "m.hmx", *QUICK)
+    assert "has columns of the same name; the later ones are called 'a.2'" in shell.err
+    assert hybridmix.load("m.hmx").feature_names_in_.tolist() == ["a", "a.2"]
+    shell.run("predict", "m.hmx", "t.csv", "-o", "new.csv")
+    assert read("new.csv").columns.tolist()[:3] == ["a", "a.2", "kind"]
+
+
+def test_columns_without_names_and_tables_that_begin_late(shell):
+    lines = make_table()[["size", "kind"]].to_csv(index=False, sep=";").splitlines()
+    Path("t.csv").write_text("\n".join(f"{line};;" for line in lines))
+    shell.run("fit", "t.csv", "-t", "kind", "-o", "m.hmx", *QUICK)
+    assert "warning" not in shell.err
+    Path("t.csv").write_text("\n".join(["Exported on Monday", "", *lines]))
+    message = shell.fail("fit", "t.csv", "-t", "kind", "-o", "m.hmx")
+    assert message.endswith("Does its header come further down?")
+
+
+def test_numbers_with_signs(shell):
+    frame = spoilt_table().assign(price=lambda t: "$" + t["price"].str.replace(",", ""))
+    frame.loc[3, "price"] = "unknown"
+    write(frame, "t.csv")
+    shell.run("fit", "t.csv", "-t", "kind", "-o", "m.hmx", "--na", "unknown", *QUICK)
+    assert "of 'price' would be a number without its sign: remove it" in shell.err
+
+
+# Time ---------------------------------------------------------------------------------
+
+
+def test_long_work_says_how_long_it_takes():
+    now, said = [0.0], []
+    pace = Pace(said.append, clock=lambda: now[0])
+    for done in range(11):
+        pace(Step("search", done, 10))
+        pace(Step("EM", done, 3))
+        now[0] += 4.0
+    assert said == ["search 2/10, about 32 s left"]
+    pace(Step("members", 0, 3))
+    now[0] += 40 * 60.0
+    pace(Step("members", 1, 3))
+    assert said[1:] == ["members 1/3, about 80 minutes left"]
+    assert in_words(9 * 3600.0) == "9.0 hours"
+
+
+def test_large_tables_are_announced(shell, monkeypatch):
+    monkeypatch.setattr("hybridmix.cli.commands.learning._MANY_CELLS", 100)
+    write(make_table(), "t.csv")
+    command = ["fit", "t.csv", "-t", "kind", "-o", "m.hmx", "--no-check"]
+    shell.run(*command, "--covariance", "diag")
+    assert "60 rows of 3 columns: the search may take minutes. --seconds 60" in shell.err
+    shell.run(*command, "--effort", "fast")
+    assert "may take minutes" not in shell.err

@@ -294,10 +294,10 @@ def test_filled_categories_need_not_be_among_those_of_the_new_table(library):
     values = ["a"] * 30 + ["b"] * 30
     holes = ["b", *[None] * 59]
     if library == "pandas":
-        X = pd.DataFrame({"a": np.arange(60.0), "k": pd.Categorical(values)})
+        X = pd.DataFrame({"a": np.arange(60.0) / 2.0, "k": pd.Categorical(values)})
         new = X.assign(k=pd.Categorical(holes))
     else:
-        X = pl.DataFrame({"a": np.arange(60.0), "k": values})
+        X = pl.DataFrame({"a": np.arange(60.0) / 2.0, "k": values})
         new = X.with_columns(pl.Series("k", holes, dtype=pl.Enum(["b"])))
     model = MixtureImputer(
         2, random_state=0, covariance_type="full", covariance_prior=1.0

@@ -91,6 +91,7 @@ def test_predictions_are_lazy():
         else:
             np.testing.assert_allclose(found.compute(), expected, rtol=0, atol=1e-12)
     assert model.score(frame, "species", "w") == model.score(X, Y, W)
+    assert model.score(frame, Y.tolist(), W) == model.score(X, Y, W)
     filled = model.impute(frame[FEATURES])
     assert dask.is_dask_collection(filled)
     pd.testing.assert_frame_equal(

@@ -103,10 +103,10 @@ def at_call(monkeypatch, number, action):
 @pytest.mark.usefixtures("patient")
 def test_workers_may_die_and_their_number_does_not_matter(monkeypatch):
     frame = dd.from_pandas(make_table(), npartitions=4)[[*FEATURES, "y"]]
-    X = make_table(seed=1)[FEATURES]
 
     def probabilities():
-        return HybridMixtureClassifier(**HYBRID).fit(frame, "y").predict_proba(X)
+        model = HybridMixtureClassifier(**HYBRID).fit(frame, "y")
+        return model.predict_proba(frame).compute()
 
     def kill():
         pid = next(iter(client.run(os.getpid).values()))

@@ -1,6 +1,7 @@
 """The documentation is true: its code runs, its links lead somewhere."""
 
 import importlib.util
+import json
 import re
 import runpy
 import shlex
@@ -169,6 +170,22 @@ def targets(page):
         (page.parent / target.partition("#")[0]).resolve()
         for target in LINK.findall(text)
     ]
+
+
+def test_the_notebook_is_the_tutorial():
+    """Text, code and output are those of the page, whose code was run and compared."""
+    path = ROOT / "tools" / "notebook.py"
+    tool = runpy.run_path(str(path))
+    page = tool["PAGE"].read_text("utf-8")
+    wanted = tool["notebook_of"](page)
+    assert tool["NOTEBOOK"].read_text("utf-8") == wanted, "run tools/notebook.py"
+    cells = json.loads(wanted)["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    run = [code.strip() for _, kind, _, code in blocks(tool["PAGE"]) if kind == "python"]
+    assert [one for one in code if not one.startswith("!")] == run
+    shown = ["".join(o["text"]) for cell in cells for o in cell.get("outputs", [])]
+    assert shown == [c for _, kind, _, c in blocks(tool["PAGE"]) if kind == "text output"]
+    assert "](" not in "".join(line for cell in cells for line in cell["source"])
 
 
 def run_example(name, monkeypatch, *arguments):

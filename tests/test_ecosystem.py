@@ -18,6 +18,7 @@ from sklearn.inspection import (
 )
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
+import hybridmix
 from hybridmix import (
     HybridMixtureClassifier,
     HybridMixtureClassifierCV,
@@ -25,7 +26,26 @@ from hybridmix import (
     MixtureImputer,
     MixtureOutlierDetector,
 )
+from hybridmix.io import skops_types
 
+EVERY_ESTIMATOR = [
+    name for name in hybridmix.__all__ if hasattr(getattr(hybridmix, name), "fit")
+]
+# Options that make fits short, where the default searches.
+QUICK = {
+    "HMMDensity": {"n_states": 2, "max_iter": 3},
+    "HybridHMMClassifier": {"n_states": 2, "max_iter": 3, "objective": "likelihood"},
+    "HybridMixtureClassifier": {"effort": "fast"},
+    "HybridMixtureClassifierCV": {"covariance_type": "diag", "tradeoff": 1, "cv": 2},
+    "LatentMEDClassifier": {"n_init": 1, "max_iter": 3, "calibrate": False},
+    "MixtureDensity": {"n_components": 1},
+    "MixtureEmbedding": {"n_components": 2},
+    "MixtureImputer": {"n_components": 1},
+    "MixtureNetworkClassifier": {"n_components": 2},
+    "MixtureNetworkRegressor": {"n_components": 2},
+    "MixtureOutlierDetector": {"n_components": 1},
+    "MixtureRegressor": {"effort": "fast"},
+}
 KINDS = {
     "pandas": pd.DataFrame,
     "polars": pl.from_pandas,
@@ -192,6 +212,56 @@ def test_notebooks_show_options(estimator):
     html = estimator._repr_html_()
     assert type(estimator).__name__ in html
     assert "3.5" in html
+
+
+@pytest.fixture(scope="module", params=EVERY_ESTIMATOR)
+def fitted(request, complete):
+    """Every estimator after a short fit, and what it says about its rows."""
+    X, y = (np.asarray(one) for one in complete)
+    name = request.param
+    options = QUICK.get(name, {})
+    if "HMM" in name:
+        X = X[:20].reshape(5, 4, 4)
+        y = [0, 1, 0, 1, 0]
+    model = getattr(hybridmix, name)(**options)
+    if "MultiTask" in name:
+        model.fit(X, y == 0, task=np.arange(len(X)) % 2)
+        X = X[::2]
+        return model, lambda one: one.predict(X, task=np.zeros(len(X), dtype=int))
+    if name.endswith("Regressor"):
+        X, y = X[:, 1:], X[:, 0]
+    model.fit(X, y)
+    methods = ("predict_proba", "predict", "score_samples", "transform")
+    method = next(one for one in methods if hasattr(model, one))
+    return model, lambda one: getattr(one, method)(X)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_skops_loads_every_estimator(fitted):
+    """The types that skops is told to trust are enough, for every estimator."""
+    skops = pytest.importorskip("skops.io")
+    model, answers = fitted
+    data = skops.dumps(model)
+    assert set(skops.get_untrusted_types(data=data)) <= set(skops_types())
+    same = skops.loads(data, trusted=skops_types())
+    np.testing.assert_array_equal(answers(same), answers(model))
+
+
+@pytest.mark.filterwarnings("ignore")  # of MLflow, about its own dependencies
+@pytest.mark.parametrize("form", ["cloudpickle", "skops"])
+def test_mlflow_loads_every_estimator(fitted, form, tmp_path):
+    mlflow = pytest.importorskip("mlflow.sklearn")
+    model, answers = fitted
+    trusted = skops_types() if form == "skops" else None
+    mlflow.save_model(
+        model,
+        str(tmp_path / "model"),
+        serialization_format=form,
+        skops_trusted_types=trusted,
+        pip_requirements=["hybridmix"],
+    )
+    same = mlflow.load_model(str(tmp_path / "model"))
+    np.testing.assert_array_equal(answers(same), answers(model))
 
 
 def test_joblib(model, wine, tmp_path):

@@ -246,6 +246,16 @@ def test_samples_keep_the_cells_that_are_visible(ask):
     assert all(row["cells"][3] == round(row["cells"][3]) for row in whole)
 
 
+def test_wide_tables():
+    X = np.random.default_rng(0).normal(size=(40, 130))
+    model = MixtureDensity(1, covariance_type="diag").fit(X)
+    ask = asking(Explored.of(model, X))
+    assert ask("describe", {})["shown"] == list(range(100))
+    answer = ask("answer", {"cells": ask("row", {"row": 0})["cells"]})
+    assert len(answer["cells"]) == 100
+    assert answer["typicality"] == pytest.approx(model.typicality(X[:1])[0])
+
+
 def test_regression(table):
     X, _ = table
     y = pd.DataFrame({"a": X["height"].fillna(0.0), "b": X["rings"].fillna(0.0)})
@@ -267,6 +277,20 @@ def test_regression(table):
         mass = np.trapezoid(target["density"], target["points"])
         assert mass == pytest.approx(0.998, abs=5e-3)
     assert "targets" in ask("sample", {"n": 2, "seed": 0, "cells": row["cells"]})
+
+
+def test_targets_of_a_network(table):
+    X, _ = table
+    y = X["rings"].fillna(0.0)
+    features = X[["height", "width"]]
+    model = MixtureNetworkRegressor(n_components=2, random_state=0).fit(features, y)
+    ask = asking(Explored.of(model, features, y))
+    answer = ask("answer", {"cells": ask("row", {"row": 4})["cells"]})
+    [target] = answer["prediction"]["targets"]
+    assert target["mean"] == pytest.approx(model.predict(features.iloc[[4]])[0])
+    low, high = model.predict_interval(features.iloc[[4]])[0]
+    assert target["quantiles"][0] == pytest.approx(low)
+    assert target["quantiles"][-1] == pytest.approx(high)
 
 
 def test_targets_with_spikes(table):

@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -35,3 +37,16 @@ def test_other_names_are_errors():
     assert not hasattr(hybridmix, "_missing")
     with pytest.raises(ImportError):
         from hybridmix import nothing  # noqa: F401
+
+
+def test_the_conda_recipe_agrees_with_the_project():
+    root = Path(__file__).resolve().parent.parent
+    recipe = (root / "packaging" / "conda" / "recipe.yaml").read_text("utf-8")
+    with (root / "pyproject.toml").open("rb") as file:
+        project = tomllib.load(file)["project"]
+    assert f"  version: {hybridmix.__version__}\n" in recipe
+    for requirement in project["dependencies"]:
+        assert f"    - {requirement.replace('>=', ' >=')}\n" in recipe
+    oldest = project["requires-python"].removeprefix(">=")
+    assert f'skip: match(python, "<{oldest}")' in recipe
+    assert f"license: {project['license']}\n" in recipe

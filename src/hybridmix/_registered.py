@@ -90,6 +90,11 @@ def registered_names(estimators: bool) -> list[str]:
     return sorted(n for n, cls in _CLASSES.items() if is_estimator(cls) == estimators)
 
 
+def registered_paths() -> list[str]:
+    """Return where all registered classes are: their modules and names, sorted."""
+    return sorted(".".join(_origin(cls)) for cls in _CLASSES.values())
+
+
 def is_estimator(cls: type) -> bool:
     """Return whether a class is an estimator, which may have dataclasses as bases."""
     return hasattr(cls, "get_params")

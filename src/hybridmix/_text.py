@@ -45,6 +45,14 @@ def printable(text: str, keep: str = "") -> str:
     return _OBEYED.sub(escaped, text)
 
 
+def shortened(text: str, length: int) -> str:
+    """Cut a text that is too long, in its middle, where names differ least."""
+    if len(text) <= length:
+        return text
+    end = (length - 1) // 2
+    return f"{text[: length - 1 - end]}…{text[len(text) - end :]}"
+
+
 def json_safe(text: str) -> str:
     r"""Write control characters in JSON by their numbers, which changes no value.
 

@@ -1,4 +1,4 @@
-"""Errors that callers may want to tell apart from others."""
+"""Errors and warnings that callers may want to tell apart from others."""
 
 from __future__ import annotations
 
@@ -20,3 +20,11 @@ class UnsupportedError(NotImplementedError):
         name = owner if isinstance(owner, str) else type(owner).__name__
         message = f"{name} does not offer {capability}."
         super().__init__(f"{message} {remedy}".rstrip())
+
+
+class ColumnWarning(UserWarning):
+    """A column seems to be an identifier, or to hold dates as text.
+
+    Models learn nothing from it that holds for new rows. The warning names the column and
+    what to do about it.
+    """

@@ -1,7 +1,14 @@
 """Save fitted models to files, and load them without running code from the file."""
 
 from hybridmix._registered import registered
-from hybridmix.files import ModelFileError, load, read_metadata, read_versions, save
+from hybridmix.files import (
+    ModelFileError,
+    load,
+    read_metadata,
+    read_versions,
+    save,
+    skops_types,
+)
 
 __all__ = [
     "ModelFileError",
@@ -10,4 +17,5 @@ __all__ = [
     "read_versions",
     "registered",
     "save",
+    "skops_types",
 ]

@@ -17,7 +17,10 @@ from hybridmix._typing import BoolArray, FloatArray
 
 # Cells that mean a missing value, without the blanks around them.
 MISSING = frozenset(
-    ["", "?", "NA", "N/A", "n/a", "<NA>", "NaN", "nan", "null", "NULL", "None"]
+    (
+        *("", "?", "NA", "N/A", "n/a", "N.A.", "n.a.", "#N/A", "<NA>", "NaN", "nan"),
+        *("null", "NULL", "None"),
+    )
 )
 Marks = frozenset[str]
 ALL = slice(None)

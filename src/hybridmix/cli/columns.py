@@ -12,9 +12,13 @@ import numpy as np
 from hybridmix._typing import FloatArray
 from hybridmix.cli.cells import CellError, Column, Marks, grouping_of, is_number
 from hybridmix.cli.tables import Chunk, InputError, Table, as_option, not_a_number
+from hybridmix.data.suspects import (
+    DATE,
+    MANY_VALUES,
+    NAME_OF_IDENTIFIER,
+    is_identifying,
+)
 
-# Text with more values than this, and more than half as many as cells, names the rows.
-_MANY = 20
 # More values than this are not categories; there is no need to keep them all.
 _TOO_MANY = 10_000
 # Whole numbers with at most this many values may be codes.
@@ -27,14 +31,9 @@ _N_EXAMPLES = 3
 # How the reason for such a column ends.
 MAYBE_CODES = "(codes?)"
 
-_DATE = re.compile(
-    r"\d{4}-\d{1,2}-\d{1,2}([ T]\d{1,2}:\d{2}.*)?|\d{1,2}([./-])\d{1,2}\2\d{2,4}.*|"
-    r"\d{4}/\d{1,2}/\d{1,2}.*"
-)
+# A currency or a percentage; commas and points are looked at elsewhere.
+_SIGNED = re.compile(r"[+-]?[$€£¥]\s?[+-]?\d[\d.,]*|[+-]?\d[\d.,]*\s?[%$€£¥]")
 _LEADING_ZERO = re.compile(r"[+-]?0\d+")
-_NAME_OF_IDENTIFIER = re.compile(
-    r"(^|.*[^a-z])(id|uuid|guid|index|rowid)|unnamed.*|", re.I
-)
 
 
 @dataclass(frozen=True)
@@ -78,9 +77,11 @@ class _Findings:
     # Cells that are not numbers, up to the number that makes a column text.
     strays: set[str] = field(default_factory=set)
     n_strays: int = 0
-    # The first number with marks between its thousands, if all others are numbers.
+    # The first number with marks between its thousands, and the first with a sign such
+    # as $ or %; and texts that are neither, up to the number that makes a column text.
     grouped: str | None = None
-    is_numeric: bool = True
+    signed: str | None = None
+    others: set[str] = field(default_factory=set)
     # The first infinite number: its row, counted from 1, and its text.
     infinite: tuple[int, str] | None = None
     is_whole: bool = True
@@ -102,7 +103,7 @@ class _Findings:
             self._note_infinite(numbers, cells)
             self.has_leading_zero |= any(map(_LEADING_ZERO.fullmatch, texts))
             self._add_numbers(numbers[np.isfinite(numbers)])
-        self.is_date = self.is_date and all(map(_DATE.fullmatch, texts))
+        self.is_date = self.is_date and all(map(DATE.fullmatch, texts))
         self.n_rows += len(column)
         self.n_missing += len(column) - len(texts)
 
@@ -116,16 +117,19 @@ class _Findings:
         return None
 
     def _note_strays(self, texts: list[str]) -> None:
-        """Count what is not a number, and look for marks between thousands."""
-        if not self.strays or not self.is_numeric:
+        """Count what is not a number, and look for marks and signs in numbers."""
+        if not self.strays:
             return
         self.n_strays += sum(text in self.strays for text in texts)
         for text in dict.fromkeys(texts):
+            if not self.is_numeric:
+                return
             if grouping_of(text, self.decimal) is not None:
                 self.grouped = self.grouped or text
+            elif _SIGNED.fullmatch(text):
+                self.signed = self.signed or text
             elif not is_number(text, self.decimal, allow_infinite=True):
-                # A few strays are marks of missing values; more make it text.
-                self.is_numeric = self.is_mostly_number
+                self.others.add(text)
 
     def _note_infinite(self, numbers: FloatArray, cells: list[str | None]) -> None:
         is_infinite = np.isinf(numbers)
@@ -152,6 +156,11 @@ class _Findings:
         return len(self.strays) <= _FEW_STRAYS
 
     @property
+    def is_numeric(self) -> bool:
+        """Whether all but a few texts are numbers, perhaps with marks and signs."""
+        return len(self.others) <= _FEW_STRAYS
+
+    @property
     def n_observed(self) -> int:
         return self.n_rows - self.n_missing
 
@@ -162,9 +171,15 @@ class _Findings:
             return False
         if self.values is None or self.names_rows:
             return True
-        n_numbers = len(self.values) - len(self.strays)
-        is_varied = n_numbers > (_MANY if self.is_whole else _FEW)
-        return is_varied and self.n_strays < self.n_observed / 2
+        return self.is_varied and self.n_strays < self.n_observed / 2
+
+    @property
+    def is_varied(self) -> bool:
+        """Whether there are more numbers than a column of categories has."""
+        if self.values is None:
+            return True
+        n_numbers = len(self.values) - len(self.others)
+        return n_numbers > (MANY_VALUES if self.is_whole else _FEW)
 
     @property
     def names_rows(self) -> bool:
@@ -176,12 +191,7 @@ class _Findings:
     @property
     def is_unique(self) -> bool:
         held = self.n_observed if self.values is None else len(self.values)
-        return self.n_missing == 0 and held == self.n_observed > _MANY
-
-
-def is_identifying(n_values: int, n_cells: int) -> bool:
-    """Return whether there are too many values among the cells to be categories."""
-    return n_values > _MANY and n_values > n_cells / 2
+        return self.n_missing == 0 and held == self.n_observed > MANY_VALUES
 
 
 def inferred_kinds(
@@ -287,10 +297,13 @@ def _advice(name: str, found: _Findings) -> str:
     """Say which option makes numbers of a column; nothing if there is none."""
     if found.grouped is not None and found.is_numeric:
         mark = grouping_of(found.grouped, found.decimal)
+        marks = f" --na {as_option(*sorted(found.others))}" if found.others else ""
         return (
             f"{found.grouped} of {name!r} looks like a number: use --thousands "
-            f"{quote(str(mark))}"
+            f"{quote(str(mark))}{marks}"
         )
+    if found.signed is not None and found.is_numeric and found.is_varied:
+        return f"{found.signed} of {name!r} would be a number without its sign: remove it"
     if not found.is_spoilt:
         return ""
     n_numbers = found.n_observed - found.n_strays
@@ -321,8 +334,8 @@ def _is_identifier(name: str, found: _Findings) -> bool:
     """Return whether numbers count or name the rows; infinity does neither."""
     if found.infinite is not None:
         return False
-    is_counter = found.is_counter and found.n_observed > _MANY
-    is_named_so = bool(_NAME_OF_IDENTIFIER.fullmatch(name))
+    is_counter = found.is_counter and found.n_observed > MANY_VALUES
+    is_named_so = bool(NAME_OF_IDENTIFIER.fullmatch(name))
     return found.is_whole and (is_counter or (is_named_so and found.is_unique))
 
 

@@ -12,15 +12,23 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console as RichConsole
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from hybridmix._text import json_safe, printable
 from hybridmix.cli.interrupts import stop_if_interrupted
+from hybridmix.cli.pace import Pace
 from hybridmix.cli.streams import results_to_stdout
 from hybridmix.cli.tables import Chunk
-from hybridmix.exceptions import UnsupportedError
+from hybridmix.exceptions import ColumnWarning, UnsupportedError
 from hybridmix.progress import Listener, Step, listening
 
 
@@ -95,9 +103,12 @@ class Console:
 
     @contextmanager
     def _bars(self) -> Iterator[Listener]:
-        """Return a function that draws steps, if there is a screen for them."""
-        if self.is_silent or not self._screen.is_terminal:
+        """Return a function that draws steps, or says now and then how far they are."""
+        if self.is_silent:
             yield lambda _: None
+            return
+        if not self._screen.is_terminal:
+            yield Pace(self.note)
             return
         tasks: dict[str, TaskID] = {}
         columns = (
@@ -105,6 +116,8 @@ class Console:
             BarColumn(),
             TextColumn("{task.completed}/{task.total} {task.fields[note]}", markup=False),
             TimeElapsedColumn(),
+            TextColumn("left:"),
+            TimeRemainingColumn(),
         )
         with Progress(*columns, console=self._screen, transient=True) as bars:
 
@@ -151,6 +164,8 @@ def talking(quiet: bool = False, as_json: bool = False) -> Iterator[Console]:
         # Warnings of other kinds are for people who write programs.
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", UserWarning)
+        # Options have named such columns; all others are left out.
+        warnings.simplefilter("ignore", ColumnWarning)
         warnings.showwarning = show
         yield console
 

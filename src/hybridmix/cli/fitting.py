@@ -22,7 +22,7 @@ from hybridmix.cli.large import (
     count_labels,
     excess,
 )
-from hybridmix.cli.models import Model, as_frame, numbers_of
+from hybridmix.cli.models import Model, as_frame, listed, numbers_of
 from hybridmix.cli.sequences import NO_KEYS, Keys, one_label_each, one_weight_each
 from hybridmix.cli.tables import CHUNK_ROWS, InputError, Table
 from hybridmix.cli.text_format import USUAL, TextFormat
@@ -131,6 +131,7 @@ def read_training(
     in_blocks : bool, default=True
         Whether the estimator can be trained in blocks.
     """
+    warn_of_renamed(table, console)
     if all(is_number(name, allow_infinite=True) for name in table.names):
         console.warn(f"All names in {table.path} are numbers: does it lack a header?")
     kinds = inferred_kinds(
@@ -329,6 +330,15 @@ def fit_to_itself(
     # The result of half a fit would look like any other.
     stop_if_interrupted()
     return training.model(fitted, reading)
+
+
+def warn_of_renamed(table: Table, console: Console) -> None:
+    """Say which columns have got another name, as theirs occurs more than once."""
+    if table.renamed:
+        console.warn(
+            f"{table.path} has columns of the same name; the later ones are called "
+            f"{listed(table.renamed)}"
+        )
 
 
 def warn_of_spoilt(kinds: list[ColumnKind], console: Console) -> None:

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from hybridmix.cli.cells import CellError, is_number, parsed
-from hybridmix.cli.columns import is_identifying
 from hybridmix.cli.console import Console
 from hybridmix.cli.tables import InputError, Table, way_out
 from hybridmix.cli.values import Texts, without_mark
+from hybridmix.data.suspects import is_identifying
 
 CLASSIFY, REGRESS = "classify", "regress"
 TASKS = (CLASSIFY, REGRESS)

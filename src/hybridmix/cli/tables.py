@@ -33,6 +33,7 @@ from hybridmix.cli.stdin import spooled_stdin
 from hybridmix.cli.text_format import (
     USUAL,
     TextFormat,
+    distinct_names,
     sniffed_decimal,
     sniffed_separator,
 )
@@ -82,6 +83,8 @@ class Table(ABC):
         The file.
     names : list of str
         The columns.
+    renamed : list of str
+        Columns that have another name than in the file, where it occurs twice.
     separator, decimal : str
         How text files separate cells, and write fractions.
     is_tabbed : bool
@@ -90,6 +93,7 @@ class Table(ABC):
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.renamed: list[str] = []
         self.separator, self.decimal = ",", "."
         self.is_tabbed = is_tabbed(path)
         self.names = self._read_names()
@@ -130,7 +134,8 @@ class Table(ABC):
     def check_column(self, name: str, option: str) -> None:
         """Raise InputError unless there is such a column."""
         if name not in self.names:
-            raise InputError(f"{option}: {no_column(name, self.names, self.path)}")
+            hint = " Does its header come further down?" if len(self.names) == 1 else ""
+            raise InputError(f"{option}: {no_column(name, self.names, self.path)}{hint}")
 
 
 class TextTable(Table):
@@ -162,7 +167,11 @@ class TextTable(Table):
         self.decimal = sniffed_decimal(lines[1:], self.separator)
         with self._explaining(None):
             header = next(csv.reader(lines, delimiter=self.separator, strict=True))
-        return [name.strip() for name in header]
+        names = distinct_names([name.strip() for name in header])
+        # Trailing separators make columns without names, which need no warning.
+        pairs = zip(header, names, strict=True)
+        self.renamed = [new for old, new in pairs if old.strip() not in ("", new)]
+        return names
 
     def _read_chunks(self, n_rows: int) -> Iterator[Chunk]:
         size = max(self.path.stat().st_size, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hybridmix.cli.cells import grouping_of
@@ -71,3 +72,19 @@ def sniffed_decimal(lines: list[str], separator: str) -> str:
         for cell in cells
     )
     return "," if with_comma and not with_point else "."
+
+
+def distinct_names(names: Sequence[str]) -> list[str]:
+    """Return names of columns, with numbers behind those that were there before.
+
+    Several columns without a name are called ``unnamed``, and the number of the column.
+    """
+    are_unnamed = names.count("") > 1
+    found: list[str] = []
+    for position, name in enumerate(names, 1):
+        new = f"unnamed {position}" if are_unnamed and not name else name
+        number = 2
+        while new in found or (new != name and new in names):
+            new, number = f"{name}.{number}", number + 1
+        found.append(new)
+    return found

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hybridmix.cli.choices import Options
 from hybridmix.cli.console import Console
-from hybridmix.cli.fitting import Reading, fit_to_itself
+from hybridmix.cli.fitting import Reading, fit_to_itself, warn_of_renamed
 from hybridmix.cli.models import Matching, Model, listed, match
 from hybridmix.cli.sequences import NO_KEYS, Keys
 from hybridmix.cli.tables import InputError, has_table_suffix, open_table
@@ -68,7 +68,9 @@ def load_matching(
     """Load a model, and find its columns in a table."""
     loaded = Model.load(model, split(na)).with_keys(keys)
     text = replace(text, thousands=text.thousands or loaded.thousands)
-    matching = match(loaded, open_table(table, text), allow_missing, target)
+    source = open_table(table, text)
+    warn_of_renamed(source, console)
+    matching = match(loaded, source, allow_missing, target)
     lost = matching.sources.count(None)
     if lost:
         console.note(f"columns that are missing in all rows: {lost}")

@@ -132,14 +132,17 @@ def _unlabelled_rows(labels: np.ndarray, unlabelled: object) -> BoolArray:
         missing = np.isnan(labels)
     else:
         missing = np.zeros(len(labels), dtype=bool)
-    if unlabelled is None:
-        return missing
-    if labels.dtype.kind in "US" and not isinstance(unlabelled, str):
-        return missing
-    if labels.dtype.kind in "iu" and isinstance(unlabelled, int | float):
-        return missing | np.asarray(labels == unlabelled, dtype=bool)
-    marked = [
-        not hole and value == unlabelled
-        for hole, value in zip(missing, labels.tolist(), strict=True)
-    ]
-    return missing | np.array(marked, dtype=bool)
+    return (
+        missing if unlabelled is None else missing | _marked(labels, missing, unlabelled)
+    )
+
+
+def _marked(labels: np.ndarray, missing: BoolArray, mark: object) -> BoolArray:
+    """Return which labels are a mark; missing ones need not be comparable with it."""
+    kind = labels.dtype.kind
+    if kind in "US" and not isinstance(mark, str):
+        return np.zeros(len(labels), dtype=bool)
+    if kind in "iu" and isinstance(mark, int | float):
+        return np.asarray(labels == mark, dtype=bool)
+    pairs = zip(missing.tolist(), labels.tolist(), strict=True)
+    return np.array([not hole and value == mark for hole, value in pairs], dtype=bool)

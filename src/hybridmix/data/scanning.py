@@ -218,7 +218,7 @@ class ScannedTable(BlockSource):
         """Refuse to make a copy of the table in memory."""
         raise TypeError(
             "A completed copy of this table may not fit into memory. Write it block by "
-            "block: table.write(folder, model.impute)."
+            "block: scan(...).write(folder, model.impute)."
         )
 
 

@@ -54,7 +54,8 @@ def refuse_blocks(estimator: object, X: Any, reason: str) -> None:
     reason : str
         Why, and what to use instead; whole sentences.
     """
-    if is_dask_frame(X) or is_dask_array(X) or isinstance(X, BlockSource):
+    is_source = isinstance(X, BlockSource | str | PathLike)
+    if is_source or is_dask_frame(X) or is_dask_array(X):
         raise TypeError(
             f"{type(estimator).__name__} needs its rows in memory, and X comes in "
             f"blocks. {reason}"
@@ -270,6 +271,7 @@ def column_of(X: Any, given: Any) -> Any:
         return given
     if isinstance(given, str):
         return np.asarray(source.column(given))
-    if isinstance(given, list) and all(isinstance(name, str) for name in given):
+    # A list of labels may be one of text as well.
+    if isinstance(given, list) and all(value in source.names for value in given):
         return np.column_stack([np.asarray(source.column(name)) for name in given])
     return np.asarray(given)

@@ -15,6 +15,7 @@ from hybridmix.data.fingerprint import Fingerprint
 from hybridmix.data.sequence_rows import SequenceDataset, SequenceRows
 from hybridmix.data.sequences import Sequences, read_sequences
 from hybridmix.data.shape_options import ShapeOption
+from hybridmix.data.suspects import warn_of_suspects
 from hybridmix.data.weights import read_weights
 
 # Why tables in blocks are refused.
@@ -114,6 +115,7 @@ def read_training_sequences(
         scaling=scaling,
         groups=None if labels is None else np.repeat(labels, sequences.lengths),
     )
+    warn_of_suspects(columns, schema, categorical_features)
     table = schema.encode(columns)
     attributes["fingerprint_"] = Fingerprint.of(table, by_frame)
     dataset = SequenceDataset.arrange(table, sequences.lengths, own, weights)

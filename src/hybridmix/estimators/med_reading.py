@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from hybridmix._typing import FloatArray
 from hybridmix.data import Schema
 from hybridmix.data.shape_options import PLAIN
+from hybridmix.data.suspects import warn_of_suspects
 from hybridmix.data.table import read_table, read_training_table
 from hybridmix.data.weights import filled_weights
 from hybridmix.estimators.machines import MachineEstimator
@@ -58,6 +59,7 @@ class TableMachine(MachineEstimator):
         columns, found = read_training_table(self, X)
         weights = filled_weights(sample_weight, columns.n_rows)
         schema = Schema.learn(columns, self.categorical_features, PLAIN, weights=weights)
+        warn_of_suspects(columns, schema, self.categorical_features)
         return schema.encode(columns)[:], weights, {**found, "schema_": schema}
 
     def _as_counts(self, matrix: Any) -> Any:

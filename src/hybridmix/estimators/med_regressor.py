@@ -15,6 +15,7 @@ from hybridmix._require import require
 from hybridmix._typing import BoolArray, FloatArray
 from hybridmix.data import Rows, Schema
 from hybridmix.data.shape_options import PLAIN
+from hybridmix.data.suspects import warn_of_suspects
 from hybridmix.data.table import read_table, read_training_table
 from hybridmix.data.targets import check_observed, read_targets
 from hybridmix.data.weights import read_weights
@@ -286,6 +287,7 @@ class MEDRegressor(RealTargets, MachineEstimator):
             return self._read_training(X)
         columns, found = read_training_table(self, X)
         schema = Schema.learn(columns, self.categorical_features, PLAIN)
+        warn_of_suspects(columns, schema, self.categorical_features)
         return schema.encode(columns)[:], {**found, "schema_": schema}
 
     def _outputs(self, X: Any) -> FloatArray:

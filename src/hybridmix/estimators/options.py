@@ -25,6 +25,7 @@ from hybridmix.data.shape_options import (
     check_shape_option,
 )
 from hybridmix.data.shapes import ColumnShape
+from hybridmix.data.suspects import warn_of_suspects
 from hybridmix.data.table import read_training_table
 from hybridmix.data.weights import read_weights
 from hybridmix.estimators.base import FittedMixture
@@ -155,13 +156,16 @@ class MixtureEstimator(FittedMixture):
         weights = read_weights(sample_weight, columns.n_rows)
         if labels is not None:
             check_consistent_length(np.empty(columns.n_rows), labels)
+        categorical, shapes = self._wanted_columns(columns.n_columns)
         schema = Schema.learn(
             columns,
-            *self._wanted_columns(columns.n_columns),
+            categorical,
+            shapes,
             weights=weights,
             scaling=self._scaling(),
             groups=labels,
         )
+        warn_of_suspects(columns, schema, categorical)
         table = replace(schema.encode(columns), dtype=DTYPES[self.dtype])
         attributes["fingerprint_"] = Fingerprint.of(table, weights)
         return TrainingTable(table, weights, attributes)

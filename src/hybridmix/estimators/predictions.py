@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from hybridmix._parallel import workers
 from hybridmix._require import require, require_instance
 from hybridmix._typing import FloatArray
 from hybridmix.data import Schema, Table
+from hybridmix.data.rows import Rows
 from hybridmix.data.shapes import ColumnShape
 from hybridmix.data.targets import PairedRows, TargetPlaces
 from hybridmix.estimators.blocks import over_blocks
@@ -61,22 +62,25 @@ class MixtureForecaster(FittedRegressor):
     def _forecasts(self, features: Table, read: Read) -> FloatArray:
         """Return what is read of the distributions of all targets, (t, ..., n)."""
         rows = PairedRows(features, None, self.target_schema_)
-        places, targets = self._places, self.target_schema_
-        atoms = [atoms_of(targets, k) for k in range(len(targets.real))]
         with workers(self._n_threads) as pool:
             chunked = ChunkedRows(rows, self.predictive_.widest, pool)
 
             def chunk(number: int) -> FloatArray:
-                part = rows[chunked.chunks[number]]
-                found = []
-                for k, place in enumerate(places.real):
-                    own = self.predictive_.forecast(
-                        part, place, places.codes[k], atoms[k]
-                    )
-                    found.append(read(own, k))
-                return np.stack(found)
+                found = self._part_forecasts(rows[chunked.chunks[number]])
+                return np.stack([read(own, k) for k, own in enumerate(found)])
 
             return np.concatenate(list(chunked.map(chunk)), axis=-1)
+
+    def _part_forecasts(self, part: Rows) -> Iterator[Forecast]:
+        """Yield the distributions of all targets of joint rows."""
+        places, targets = self._places, self.target_schema_
+        for k, (place, code) in enumerate(zip(places.real, places.codes, strict=True)):
+            yield self.predictive_.forecast(part, place, code, atoms_of(targets, k))
+
+    def table_forecasts(self, table: Table) -> list[Forecast]:
+        """Return the distributions of all targets of a few encoded rows."""
+        rows = PairedRows(table, None, self.target_schema_)
+        return list(self._part_forecasts(rows[:]))
 
     def table_moments(self, table: Table) -> tuple[FloatArray, FloatArray]:
         """Return means and deviations (t, n) of the targets of encoded rows."""

@@ -111,6 +111,8 @@ class MixtureRegressor(MixtureForecaster, StreamEstimator):
         What the search has tried, best first: "candidate", "score" (mean held-out log
         predictive density, in the units of the targets), its "standard_error", "seconds",
         and "share" in the predictions. Empty without a search.
+    n_searched_ : int
+        Number of rows that the search has seen, if there was one.
     spread_ : float
         What the conditional deviations of all components are multiplied by; 1 unless
         calibrated.
@@ -254,8 +256,10 @@ class MixtureRegressor(MixtureForecaster, StreamEstimator):
             "predictive_": fitted.predictive(),
         }
         members = [self._member(own, fitted, found) for own in fitted.members]
+        searched = {"n_searched_": fitted.n_searched} if fitted.trials else {}
         return {
             **found,
+            **searched,
             "leaderboard_": leaderboard(fitted.trials),
             "members_": members,
         }

@@ -12,12 +12,25 @@ from scipy.special import logsumexp
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import MISSING_CODE, Table
 from hybridmix.estimators.imputation import fill_chunk
-from hybridmix.explorer.cells import shape_of, written
-from hybridmix.explorer.fills import Ranges, category_fill, real_fills
+from hybridmix.estimators.predictions import (
+    MixtureForecaster,
+    forecast_moments,
+    in_units,
+)
+from hybridmix.explorer.cells import shape_of, shown_columns, written
+from hybridmix.explorer.fills import (
+    Ranges,
+    category_fill,
+    forecast_density,
+    real_fills,
+)
 from hybridmix.models.mixture import MixtureEvaluation
+from hybridmix.models.predictive import Forecast
 from hybridmix.tasks import task_of
 
 _N_POINTS = 160
+# Of targets without errors, in the scale of rows.
+_LEAST_DEVIATION = 1e-6
 _LEVELS = np.array([0.001, 0.05, 0.25, 0.75, 0.95, 0.999])
 
 
@@ -37,7 +50,7 @@ def row_answer(model: Any, row: Table, ranges: Ranges) -> dict[str, Any]:
     -------
     answer : dict
         "typicality", the log probability of a row that is no more probable; "prediction",
-        by the task of the model; "cells", for each column that the model uses: "fill",
+        by the task of the model; "cells", for each column that is shown: "fill",
         what `impute` would put there; its distribution given the other cells
         (`real_fills`, `category_fill`); "rise", by how much the typicality rises without
         the cell; and "pull", what the cell adds to the log odds of the predicted class.
@@ -53,7 +66,7 @@ def row_answer(model: Any, row: Table, ranges: Ranges) -> dict[str, Any]:
 
 
 def hidden_in_turn(row: Table) -> tuple[Table, IntArray]:
-    """Return a row, followed by copies that lack one of its cells each.
+    """Return a row, followed by copies that lack one of its shown cells each.
 
     Returns
     -------
@@ -61,7 +74,7 @@ def hidden_in_turn(row: Table) -> tuple[Table, IntArray]:
         The rows.
     hidden : ndarray of shape (n_columns,)
         For each column, the number of the copy that lacks it: 0, the row itself, if it
-        lacks it as well.
+        lacks it as well, or if the column is not shown.
     """
     schema = row.schema
     observed = observed_columns(row)
@@ -77,9 +90,9 @@ def hidden_in_turn(row: Table) -> tuple[Table, IntArray]:
 
 
 def observed_columns(row: Table) -> list[int]:
-    """Return the columns that a single row has, in their order."""
+    """Return the shown columns that a single row has, in their order."""
     cells = written(row.schema, row.real[0], row.codes[0])
-    return [column for column, value in enumerate(cells) if value is not None]
+    return [column for column in shown_columns(row.schema) if cells[column] is not None]
 
 
 def _cells(
@@ -94,10 +107,11 @@ def _cells(
     rows = copies[:]
     real, codes = fill_chunk(mixture, copies, slice(0, copies.n_rows))
     fills = [written(schema, *parts) for parts in zip(real.T, codes.T, strict=True)]
-    columns = sorted((*schema.real, *schema.categorical))
+    columns = shown_columns(schema)
     own = {column: rows[hidden[[column]]] for column in columns}
-    found = real_fills(mixture, schema, {j: own[j] for j in schema.real}, ranges)
-    for column in schema.categorical:
+    real_rows = {column: own[column] for column in columns if column in ranges}
+    found = real_fills(mixture, schema, real_rows, ranges)
+    for column in own.keys() - real_rows.keys():
         found[column] = category_fill(mixture, schema, own[column], column)
     cells = []
     for column in columns:
@@ -133,48 +147,50 @@ def _components(model: Any, copies: Table) -> tuple[dict[str, Any], None]:
 def _targets(model: Any, copies: Table) -> tuple[dict[str, Any], None]:
     """Return the predictive distributions of the targets."""
     row = replace(copies, real=copies.real[:1], codes=copies.codes[:1])
-    means, deviations = model.table_moments(row)
-    quantiles = model.table_quantiles(row, _LEVELS)
+    targets = model.target_schema_
     found = []
-    for target in range(model.n_outputs_):
-        one = model.for_target(target) if model.n_outputs_ > 1 else model
-        low, *ends, high = quantiles[target, :, 0]
-        spikes = np.array(shape_of(one.target_schema_, 0).spikes)
-        points = _with_room(low, high, deviations[target, 0])
-        # Spikes have a probability and not a density.
-        points = np.where(np.isin(points, spikes), np.nextafter(points, np.inf), points)
+    for k, forecast in enumerate(_forecasts(model, row)):
+        [mean], [deviation] = forecast_moments(forecast, targets, k)
+        low, *ends, high = in_units(_quantiles(forecast), targets, k)
+        room = max(0.0, deviation - (high - low))
+        points = np.linspace(low - room, high + room, _N_POINTS)
+        spikes = shape_of(targets, k).spikes
         found.append(
             {
-                "mean": means[target, 0],
-                "deviation": deviations[target, 0],
+                "mean": mean,
+                "deviation": deviation,
                 "quantiles": ends,
                 "points": points,
-                "density": _target_density(one, row, points),
-                "spikes": np.column_stack([spikes, _target_density(one, row, spikes)]),
+                "density": forecast_density(forecast, targets, k, points),
+                "spikes": list(zip(spikes, forecast.masses[:, 0].tolist(), strict=True)),
             }
         )
     return {"targets": found}, None
 
 
-def _with_room(low: float, high: float, deviation: float) -> FloatArray:
-    """Return points from a low quantile to a high one, at least a deviation apart."""
-    room = max(0.0, deviation - (high - low))
-    return np.linspace(low - room, high + room, _N_POINTS)
+def _forecasts(model: Any, row: Table) -> list[Forecast]:
+    """Return the distributions of the targets of a row, in the scale of rows."""
+    if isinstance(model, MixtureForecaster):
+        return model.table_forecasts(row)
+    # Others have one Gaussian for each target.
+    targets = model.target_schema_
+    means, deviations = model.table_moments(row)
+    means = (means[:, 0] - targets.centre) / targets.scale
+    deviations = np.maximum(deviations[:, 0] / targets.scale, _LEAST_DEVIATION)
+    one, none = np.ones((1, 1)), np.empty((0, 1))
+    return [
+        Forecast(one, mean * one, deviation * one, none, np.empty(0))
+        for mean, deviation in zip(means, deviations, strict=True)
+    ]
 
 
-def _target_density(model: Any, row: Table, points: FloatArray) -> FloatArray:
-    """Return the predictive density (m,) of the only target, or masses of its spikes."""
-    n_points = len(points)
-    if n_points == 0:
-        return np.empty(0)
-    rows = replace(
-        row,
-        real=np.repeat(row.real, n_points, 0),
-        codes=np.repeat(row.codes, n_points, 0),
+def _quantiles(forecast: Forecast) -> FloatArray:
+    """Return the quantiles of a single row, all in one bisection."""
+    weights, means, deviations, masses = (
+        np.repeat(part, len(_LEVELS), axis=1) for part in forecast[:4]
     )
-    no_codes = np.empty((n_points, 0), np.int32)
-    targets = Table(model.target_schema_, points[:, None], no_codes, False)
-    return np.exp(model._table_log_density(rows, targets))
+    copies = Forecast(weights, means, deviations, masses, forecast.atoms)
+    return copies.quantiles(_LEVELS)
 
 
 _PREDICTIONS: dict[str, Callable[..., tuple[dict[str, Any], FloatArray | None]]] = {

@@ -12,6 +12,8 @@ from hybridmix.data.cells import label_of
 from hybridmix.data.shapes import ColumnShape
 from hybridmix.explorer.plain import QuestionError, is_whole
 
+# Cells beyond these are neither shown nor hidden in turn, which would take too long.
+MOST_CELLS = 100
 # Beyond the values of the table, cells can be moved by this share of their range.
 _MARGIN = 0.1
 # Without any values, by this many deviations from the centre.
@@ -21,6 +23,11 @@ _REACH = 3.0
 def shape_of(schema: Schema, column: int) -> ColumnShape:
     """Return the shape of a real column."""
     return schema.shapes.get(column, ColumnShape())
+
+
+def shown_columns(schema: Schema) -> list[int]:
+    """Return the columns whose cells are shown: not more than can be looked at."""
+    return sorted((*schema.real, *schema.categorical))[:MOST_CELLS]
 
 
 def encoded(schema: Schema, rows: Any) -> Table:

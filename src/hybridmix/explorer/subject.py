@@ -16,7 +16,13 @@ from hybridmix.data import UNLABELLED, Schema, Table
 from hybridmix.estimators.base import FittedMixture
 from hybridmix.estimators.chain_fitted import FittedChainsEstimator
 from hybridmix.exceptions import UnsupportedError
-from hybridmix.explorer.cells import column_ranges, shape_of, written
+from hybridmix.explorer.cells import (
+    MOST_CELLS,
+    column_ranges,
+    shape_of,
+    shown_columns,
+    written,
+)
 from hybridmix.plots.marginals import MarginalView
 from hybridmix.reporting.sequence_subject import subject_of
 from hybridmix.reporting.subject import Subject
@@ -116,12 +122,15 @@ class Explored:
             "has_labels": has_labels,
             "threshold": subject.threshold,
             "suggested": self._suggested(),
+            "shown": shown_columns(self.schema),
         }
 
     def _suggested(self) -> list[int]:
         """Return the columns to begin with: those that say most about the class."""
         if self.is_sequential:
             return []
+        if len(self.schema.real) > MOST_CELLS:
+            return list(self.schema.real[:2])  # to compare all of them takes too long
         return self.view(self.model).positions(None, 2, real_only=True)
 
     def _column(self, column: int) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from hybridmix.files.models import (
     save,
     save_record,
 )
+from hybridmix.files.registry import skops_types
 
 __all__ = [
     "ModelFileError",
@@ -22,4 +23,5 @@ __all__ = [
     "read_versions",
     "save",
     "save_record",
+    "skops_types",
 ]

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib import import_module
 
-from hybridmix._registered import class_named, is_estimator, registered_names
+from hybridmix._registered import (
+    class_named,
+    is_estimator,
+    registered_names,
+    registered_paths,
+)
 
 # Classes of hybridmix register themselves when these packages are imported. A name that
 # is not known yet is looked for here and nowhere else: a file never says what to import.
@@ -16,6 +21,12 @@ _PACKAGES = (
     "hybridmix.objectives",
     "hybridmix.solvers",
     "hybridmix.estimators",
+)
+# What estimators hold besides, and files of our own leave out: what schemas have worked
+# out from their shapes, and the scorer of a search.
+_DERIVED = (
+    "hybridmix.data.shaping.Shaping",
+    "sklearn.metrics._scorer._PassthroughScorer",
 )
 
 
@@ -34,6 +45,27 @@ def estimator_names() -> list[str]:
     for _ in _imports():
         pass
     return registered_names(estimators=True)
+
+
+def skops_types() -> list[str]:
+    """Return the types that skops is to trust when it loads models of hybridmix.
+
+    Returns
+    -------
+    types : list of str
+        Modules and names of all classes that model files may hold: those of hybridmix,
+        and those that were registered by `hybridmix.io.registered`. All are estimators
+        and dataclasses of numbers and options; none runs code of a file.
+
+    Examples
+    --------
+    >>> from hybridmix.io import skops_types
+    >>> "hybridmix.estimators.density.MixtureDensity" in skops_types()
+    True
+    """
+    for _ in _imports():
+        pass
+    return sorted([*registered_paths(), *_DERIVED])
 
 
 def _find(name: str, estimators: bool) -> type:

@@ -18,11 +18,23 @@ def import_pyplot() -> Any:
     return plt
 
 
-def new_axes(ax: Any = None) -> Any:
-    """Return given axes, or those of a new figure."""
+def new_axes(ax: Any = None, height: float | None = None) -> Any:
+    """Return given axes, or those of a new figure.
+
+    Parameters
+    ----------
+    ax : matplotlib axes or None
+        What was given.
+    height : float or None, default=None
+        Least height of a new figure, in inches.
+    """
     if ax is not None:
         return ax
-    _, ax = import_pyplot().subplots(layout="constrained")
+    pyplot = import_pyplot()
+    width, usual = pyplot.rcParams["figure.figsize"]
+    _, ax = pyplot.subplots(
+        figsize=(width, max(usual, height or 0.0)), layout="constrained"
+    )
     return ax
 
 

@@ -10,14 +10,18 @@ import numpy as np
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import UNLABELLED
 from hybridmix.plots.axes import new_axes
-from hybridmix.plots.drawing import GREY, style_of
+from hybridmix.plots.colours import GREY, ink, paper
+from hybridmix.plots.drawing import style_of
 from hybridmix.plots.marginals import MarginalView, Variable
+from hybridmix.plots.naming import name_categories, place_legend
 
 _FEWEST_BINS, _MOST_BINS = 10, 40
 # Of the bars of a category, where the next category is at a distance of 1.
 _WIDTH = 0.8
 # The highest spike reaches this share of the height of the picture.
 _SPIKE_HEIGHT = 0.9
+# Histograms of more classes than this would cover the curves.
+_MOST_FILLED = 3
 _HATCHES = ("", "///", "...", "xxx")
 
 
@@ -118,12 +122,8 @@ class ClassDensitiesDisplay:
         draw_distribution(ax, self.variable, self.joint, self.classes, self.labels)
         is_real = self.variable.categories is None
         ax.set(xlabel=self.variable.name, ylabel="density" if is_real else "probability")
-        if is_real:
-            ax.legend()
-        else:
-            # Bars leave no room but above them.
-            ax.margins(y=0.15)
-            ax.legend(loc="upper center", ncols=min(len(self.classes) + 1, 4))
+        # Bars leave no room but above them.
+        place_legend(ax, ax.get_legend_handles_labels()[0], above=not is_real)
         return self
 
 
@@ -179,7 +179,7 @@ def _draw_curves(
             edges,
             fill=True,
             color=style_of(number).color if by_class else GREY,
-            alpha=0.3,
+            alpha=0.3 if len(groups) <= _MOST_FILLED else 0.12,
             label=None if by_class else "rows",
         )
     for number, density in enumerate(joint):
@@ -189,7 +189,7 @@ def _draw_curves(
         )
     if len(groups) < len(joint):
         total = joint.sum(axis=0)
-        ax.plot(variable.points, total, color="black", linewidth=0.8, label="all classes")
+        ax.plot(variable.points, total, color=ink(), linewidth=0.8, label="all classes")
     ax.set_xlim(variable.limits)
     ax.set_ylim(bottom=0.0)
     if variable.masses is not None:
@@ -229,7 +229,7 @@ def _draw_bars(
             bottom=foot,
             color=style_of(number).color,
             alpha=0.6,
-            edgecolor="white",
+            edgecolor=paper(),
             hatch=_HATCHES[number % len(_HATCHES)],
             label=names[number],
         )
@@ -241,12 +241,12 @@ def _draw_bars(
             variable.points + _shift(place, len(groups)),
             counts / n_rows,
             "D",
-            color="black",
-            markeredgecolor="white",
+            color=ink(),
+            markeredgecolor=paper(),
             markersize=5,
             label="rows" if place == 0 else None,
         )
-    ax.set_xticks(variable.points, [str(value) for value in variable.categories])
+    name_categories(ax, variable.points, variable.categories)
     ax.set_xlim(variable.limits)
 
 

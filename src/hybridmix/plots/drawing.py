@@ -10,19 +10,8 @@ import numpy as np
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import UNLABELLED
 from hybridmix.plots.axes import import_pyplot
+from hybridmix.plots.colours import GREY, palette, paper
 
-# The colours of Okabe and Ito, which look different to people with any colour vision.
-PALETTE = (
-    "#0072b2",
-    "#d55e00",
-    "#009e73",
-    "#cc79a7",
-    "#e69f00",
-    "#56b4e9",
-    "#000000",
-    "#f0e442",
-)
-GREY = "#8c8c8c"
 _MARKERS = "os^DvPX*"
 _LINES = ("-", "--", "-.", ":")
 _MANY_ROWS = 500
@@ -38,9 +27,10 @@ class Style(NamedTuple):
 
 def style_of(number: int) -> Style:
     """Return the style of a class by its number; no two of the first 32 are alike."""
-    cycle, place = divmod(number, len(PALETTE))
+    colors = palette()
+    cycle, place = divmod(number, len(colors))
     return Style(
-        PALETTE[place],
+        colors[place],
         _MARKERS[(place + cycle) % len(_MARKERS)],
         _LINES[(place + cycle) % len(_LINES)],
     )
@@ -59,7 +49,7 @@ def draw_rows(
         else:
             style = style_of(number)
             look = {"marker": style.marker, "color": style.color}
-            look |= {"markeredgecolor": "white", "markeredgewidth": 0.1 * size}
+            look |= {"markeredgecolor": paper(), "markeredgewidth": 0.1 * size}
         ax.plot(
             x[own],
             y[own],

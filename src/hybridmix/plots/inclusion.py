@@ -8,11 +8,15 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from hybridmix._checks import check_number
+from hybridmix._text import shortened
 from hybridmix._typing import FloatArray
 from hybridmix.plots.axes import new_axes
-from hybridmix.plots.drawing import PALETTE
+from hybridmix.plots.colours import GREY
+from hybridmix.plots.drawing import style_of
 
 _HEIGHT = 0.8
+# Inches that a column needs, and letters of its name that are shown.
+_PER_COLUMN, _LONGEST = 0.24, 40
 
 
 class InclusionDisplay:
@@ -104,17 +108,17 @@ class InclusionDisplay:
 
     def plot(self, *, ax: Any = None) -> Self:
         """Draw it; see `from_estimator`."""
-        self.ax_ = ax = new_axes(ax)
+        self.ax_ = ax = new_axes(ax, 1.0 + _PER_COLUMN * len(self.names))
         self.figure_ = ax.figure
         rows = np.atleast_2d(self.inclusion)
         places, height = np.arange(rows.shape[1]), _HEIGHT / len(rows)
         for number, row in enumerate(rows):
             shift = (number + 0.5) * height - 0.5 * _HEIGHT
             label = self.labels[number] if len(self.labels) else None
-            colour = PALETTE[number % len(PALETTE)]
+            colour = style_of(number).color
             ax.barh(places + shift, row, height=height, color=colour, label=label)
-        ax.axvline(self.prior, color="grey", linestyle=":")
-        ax.set_yticks(places, self.names)
+        ax.axvline(self.prior, color=GREY, linestyle=":")
+        ax.set_yticks(places, [shortened(name, _LONGEST) for name in self.names])
         ax.set(xlim=(0.0, 1.0), xlabel="probability that the column is included")
         ax.invert_yaxis()
         if len(self.labels):

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import UNLABELLED, number_labels
 from hybridmix.plots.axes import new_axes
-from hybridmix.plots.drawing import PALETTE
+from hybridmix.plots.colours import ink, palette, paper
 
 _N_BINS = 40
 
@@ -74,24 +74,25 @@ class MarginsDisplay:
         self.figure_ = ax.figure
         margins, mean = self.margins, self.mean_margin
         wrong, enough = margins < 0.0, margins >= mean
+        colors = palette()
         parts = {
-            "wrong": (margins[wrong], PALETTE[1]),
-            "less than the mean margin": (margins[~wrong & ~enough], PALETTE[4]),
-            "enough": (margins[enough], PALETTE[5]),
+            "wrong": (margins[wrong], colors[1]),
+            "less than the mean margin": (margins[~wrong & ~enough], colors[4]),
+            "enough": (margins[enough], colors[5]),
         }
         ax.hist(
             [values for values, _ in parts.values()],
             _edges(margins, mean),
             stacked=True,
             color=[color for _, color in parts.values()],
-            edgecolor="white",
+            edgecolor=paper(),
             linewidth=0.4,
             label=[f"{name}: {len(values)}" for name, (values, _) in parts.items()],
         )
-        ax.axvline(0.0, color="black", linewidth=1.0)
+        ax.axvline(0.0, color=ink(), linewidth=1.0)
         ax.axvline(
             mean,
-            color="black",
+            color=ink(),
             linestyle="--",
             linewidth=1.0,
             label=f"mean a priori: {mean:g}",

@@ -9,7 +9,7 @@ import numpy as np
 from hybridmix._typing import FloatArray
 from hybridmix.estimators.base import outlier_level
 from hybridmix.plots.axes import new_axes
-from hybridmix.plots.drawing import PALETTE
+from hybridmix.plots.colours import ink, palette, paper
 
 _N_BINS = 40
 # Numbers of rows are on a logarithmic scale, so that single ones show, from here on.
@@ -99,8 +99,8 @@ class OutlierScoresDisplay:
             [scores[~is_outlier], scores[is_outlier]],
             edges,
             stacked=True,
-            color=[PALETTE[5], PALETTE[1]],
-            edgecolor="white",
+            color=[palette()[5], palette()[1]],
+            edgecolor=paper(),
             linewidth=0.4,
             label=[
                 f"{len(scores) - n_outliers} other rows",
@@ -109,11 +109,11 @@ class OutlierScoresDisplay:
         )
         expected = len(scores) * np.diff(np.exp(edges))
         ax.stairs(
-            expected, edges, baseline=None, color="black", linestyle=":", label="expected"
+            expected, edges, baseline=None, color=ink(), linestyle=":", label="expected"
         )
         ax.axvline(
             threshold,
-            color="black",
+            color=ink(),
             linestyle="--",
             linewidth=1.0,
             label=f"threshold {threshold:.2f}",
@@ -136,8 +136,8 @@ def _mark(ax: Any, scores: FloatArray) -> None:
         scores,
         np.full(len(scores), _LOWEST),
         "v",
-        color=PALETTE[1],
-        markeredgecolor="black",
+        color=palette()[1],
+        markeredgecolor=ink(),
         markersize=6,
         clip_on=False,
     )

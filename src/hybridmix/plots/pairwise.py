@@ -7,17 +7,21 @@ from typing import Any, Self
 
 import numpy as np
 
+from hybridmix._text import shortened
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.plots.axes import import_pyplot
 from hybridmix.plots.densities import draw_distribution
 from hybridmix.plots.drawing import class_handles, draw_rows, style_of
 from hybridmix.plots.marginals import MarginalView, Variable
+from hybridmix.plots.naming import name_categories
 
 # Contours hold these shares of the probability.
 _SHARES = (0.9, 0.5)
 _N_DEFAULT = 4
 # How far from its category a point is drawn at most, if the next is at a distance of 1.
 _JITTER = 0.25
+# Letters of names that fit next to a panel, and of categories at its ticks.
+_LONGEST, _LONGEST_CATEGORY = 22, 12
 
 
 class PairwiseMarginalsDisplay:
@@ -181,17 +185,21 @@ def _label(
 ) -> None:
     """Name the variables at the left and at the bottom of the matrix."""
     if column.categories is not None:
-        ax.set_xticks(column.points, [str(value) for value in column.categories])
+        name_categories(ax, column.points, _short(column.categories), upright=True)
     if row.categories is not None and row is not column:
-        ax.set_yticks(row.points, [str(value) for value in row.categories])
+        ax.set_yticks(row.points, _short(row.categories))
     if is_last:
-        ax.set_xlabel(column.name)
+        ax.set_xlabel(shortened(column.name, _LONGEST), fontsize="small")
     else:
         ax.tick_params(labelbottom=False)
     if is_first:
-        ax.set_ylabel(row.name)
+        ax.set_ylabel(shortened(row.name, _LONGEST), fontsize="small")
     else:
         ax.tick_params(labelleft=False)
+
+
+def _short(categories: Sequence[Any]) -> list[str]:
+    return [shortened(str(value), _LONGEST_CATEGORY) for value in categories]
 
 
 def _scattered(variable: Variable, generator: np.random.Generator) -> FloatArray:

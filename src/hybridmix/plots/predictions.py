@@ -11,7 +11,8 @@ from hybridmix._estimates import Estimate
 from hybridmix._typing import FloatArray
 from hybridmix.data.table import single_column
 from hybridmix.plots.axes import new_axes
-from hybridmix.plots.drawing import GREY, PALETTE, style_of
+from hybridmix.plots.colours import GREY, palette
+from hybridmix.plots.drawing import style_of
 
 _MOST_BARS = 300
 _N_POINTS = 60
@@ -336,8 +337,8 @@ class DependenceDisplay:
         self.ax_ = ax = new_axes(ax)
         self.figure_ = ax.figure
         ax.fill_between(
-            self.values, *self.band.T, color=PALETTE[0], alpha=0.2, linewidth=0
+            self.values, *self.band.T, color=palette()[0], alpha=0.2, linewidth=0
         )
-        ax.plot(self.values, self.means, color=PALETTE[0])
+        ax.plot(self.values, self.means, color=palette()[0])
         ax.set(xlabel=self.column, ylabel="target")
         return self

@@ -12,8 +12,10 @@ from hybridmix.data.shapes import ColumnShape
 from hybridmix.estimators.components import Marginal
 from hybridmix.models.calibration import Calibration
 from hybridmix.plots.axes import new_axes
+from hybridmix.plots.colours import ink, shaded
 from hybridmix.plots.drawing import class_handles, draw_rows, ellipse, style_of
 from hybridmix.plots.marginals import MarginalView, Variable
+from hybridmix.plots.naming import place_legend
 from hybridmix.tasks import task_of
 
 # How much of its colour a region has, between these leads over the next class.
@@ -181,21 +183,19 @@ class DecisionRegionsDisplay:
             ax.set_title(
                 f"{self.n_hidden} other {noun} integrated out", fontsize="medium"
             )
-        ax.legend(handles=class_handles(self.classes, self.labels))
+        place_legend(ax, class_handles(self.classes, self.labels), beside=True)
         return self
 
     def _draw_regions(self) -> None:
         """Shade where a class is ahead of all others, and draw where two are equal."""
-        from matplotlib.colors import to_rgb
-
         x, y = (variable.points for variable in self.variables)
         for number in range(len(self.classes)):
             rivals = np.delete(self.probabilities, number, axis=0)
             lead = self.probabilities[number] - rivals.max(axis=0, initial=0.0)
             if lead.max() <= 0.0:
                 continue
-            color = np.array(to_rgb(style_of(number).color))
-            shades = [1.0 - strength * (1.0 - color) for strength in _STRENGTHS]
+            color = style_of(number).color
+            shades = [shaded(color, strength) for strength in _STRENGTHS]
             self.ax_.contourf(x, y, lead.T, _LEADS, colors=shades)
             if lead.min() < 0.0:
-                self.ax_.contour(x, y, lead.T, [0.0], colors="black", linewidths=0.8)
+                self.ax_.contour(x, y, lead.T, [0.0], colors=ink(), linewidths=0.8)

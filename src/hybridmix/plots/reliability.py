@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from hybridmix.metrics import CalibrationReport, calibration_report
 from hybridmix.plots.axes import new_axes
+from hybridmix.plots.colours import GREY
 from hybridmix.plots.drawing import style_of
 
 
@@ -68,7 +69,7 @@ class ReliabilityDisplay:
         label = f"{self.name or 'model'}, error {self.report.calibration_error:.3f}"
         if not ax.lines:
             ax.plot(
-                [0, 1], [0, 1], color="grey", linestyle=":", label="perfectly calibrated"
+                [0, 1], [0, 1], color=GREY, linestyle=":", label="perfectly calibrated"
             )
         style = style_of(len(ax.lines) - 1)  # one after those that are there already
         ax.plot(

@@ -13,6 +13,7 @@ from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data.sequences import read_sequences
 from hybridmix.estimators.chain_fitted import FittedChainsEstimator
 from hybridmix.plots.axes import class_axes, new_axes
+from hybridmix.plots.colours import ink, paper, shades
 from hybridmix.plots.drawing import style_of
 
 # Transitions of a lower probability are not drawn, and a certain one is this many points
@@ -110,13 +111,13 @@ class StateDisplay:
             edges,
             np.arange(n_states + 1) - 0.5,
             self.probabilities.T,
-            cmap="Blues",
+            cmap=shades(style_of(0).color),
             vmin=0.0,
             vmax=1.0,
             rasterized=True,
         )
-        # White around the line keeps it apart from dark cells.
-        for color, width in (("white", 4.0), (style_of(1).color, 2.0)):
+        # Paper around the line keeps it apart from dark cells.
+        for color, width in ((paper(), 4.0), (style_of(1).color, 2.0)):
             ax.stairs(self.path, edges, baseline=None, color=color, linewidth=width)
         ax.set(
             xlabel="frame", ylabel="state", title=self.title, ylim=(n_states - 0.5, -0.5)
@@ -199,7 +200,7 @@ def _draw_graph(ax: Any, transitions: FloatArray, color: str) -> None:
             "shrinkB": 0.6 * _NODE,
         }
         ax.annotate("", places[target], places[source], arrowprops=arrow)
-    ax.plot(*places.T, "o", color="white", markeredgecolor="black", markersize=_NODE)
+    ax.plot(*places.T, "o", color=paper(), markeredgecolor=ink(), markersize=_NODE)
     for state, place in enumerate(places):
         ax.text(*place, str(state), ha="center", va="center")
         # Outside of a circle, where there are no arrows.

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hybridmix._typing import FloatArray
 from hybridmix.plots.axes import import_pyplot
+from hybridmix.plots.colours import ink
 from hybridmix.plots.drawing import style_of
 
 
@@ -169,7 +170,7 @@ class TradeoffPathDisplay:
                 "o",
                 markersize=13,
                 markerfacecolor="none",
-                markeredgecolor="black",
+                markeredgecolor=ink(),
                 linestyle="none",
                 label="chosen",
             )

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hybridmix._typing import FloatArray
 from hybridmix.plots.axes import import_pyplot
+from hybridmix.plots.colours import ink
 from hybridmix.plots.drawing import style_of
 
 _TERMS = ("likelihood", "margin", "conditional")
@@ -87,9 +88,11 @@ class TrainingDisplay:
         if "validation_error" in names:
             errors = self.history["validation_error"]
             best = int(np.argmin(errors))
-            ax.plot(best, errors[best], "o", color="black", label="kept")
+            ax.plot(best, errors[best], "o", color=ink(), label="kept")
         if len(names) > 1:
             ax.legend()
+        # Numbers that are left out of the ticks would stand in the way of the title.
+        ax.ticklabel_format(axis="y", useOffset=False)
         ax.set(xlabel="iteration", title=_title(names))
 
 

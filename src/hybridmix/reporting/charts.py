@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from hybridmix._text import shortened
 from hybridmix._typing import FloatArray
 from hybridmix.reporting.bins import Bins
 from hybridmix.reporting.markup import element, escape, number
@@ -255,14 +256,6 @@ def heat_map(
         f"{escape(x_label)}</text>"
     )
     return svg("".join(parts), description, height=bottom + 18) + _shade_legend()
-
-
-def shortened(text: str, length: int) -> str:
-    """Cut a text that is too long, in its middle, where names differ least."""
-    if len(text) <= length:
-        return text
-    end = (length - 1) // 2
-    return f"{text[: length - 1 - end]}…{text[len(text) - end :]}"
 
 
 def _diagonal(plane: Plane) -> str:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hybridmix._text import shortened
 from hybridmix._typing import FloatArray
 from hybridmix.reporting.bins import Bins
-from hybridmix.reporting.charts import legend, line_legend, shortened, svg
+from hybridmix.reporting.charts import legend, line_legend, svg
 from hybridmix.reporting.markup import escape, percent
 from hybridmix.reporting.plane import WIDTH, Plane, limits_of, place_text
 

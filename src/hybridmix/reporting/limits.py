@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from hybridmix._estimates import Estimate
+from hybridmix._text import shortened
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.metrics import means_of
-from hybridmix.reporting.charts import shortened
 from hybridmix.reporting.comparisons import row_scores
 from hybridmix.reporting.findings import Findings
 from hybridmix.reporting.markup import count, percent

@@ -106,6 +106,8 @@ class FittedRegression:
         What the user should be warned about.
     trials : tuple of Trial
         What a search has tried; empty without a search.
+    n_searched : int
+        Rows that the search has seen; 0 without one.
     """
 
     density: Mixture
@@ -116,6 +118,7 @@ class FittedRegression:
     history: Mapping[str, FloatArray]
     messages: tuple[str, ...] = ()
     trials: tuple[Trial, ...] = ()
+    n_searched: int = 0
 
     @property
     def interrupted(self) -> bool:
@@ -166,7 +169,9 @@ def fit_regressor(
     """
     budget = Budget(options.effort)
     seed = int(generator.integers(2**31))
+    n_searched = dataset.n_rows
     if parts is None:
+        n_searched = min(n_searched, _MOST_ROWS)
         parts = _dealt(dataset, places, budget, np.random.default_rng([seed, 0]))
     plan = planned(
         options.choice,
@@ -187,7 +192,7 @@ def fit_regressor(
         entry = Entry(plan.candidates[0], plan.given_tradeoff)
         return final.alone(entry, plan.starts[entry.candidate.name])
     search = RegressionSearch(trainer, parts, plan, options.init, seed)
-    return _searched(search, final, budget)
+    return replace(_searched(search, final, budget), n_searched=n_searched)
 
 
 def _searched(

@@ -25,6 +25,8 @@ from hybridmix.cli.writing import check_output
 from hybridmix.data.sequences import Sequences
 from hybridmix.estimators.chosen import described_members
 
+# Cells of a table in which a search takes a minute or more.
+_MANY_CELLS = 1_000_000
 # Names of classes that are listed.
 _SHOWN_CLASSES = 50
 
@@ -114,6 +116,7 @@ def _fit(
     training = fitting.read_training(source, reading, console, in_blocks)
     estimator = choose(target and training.task)
     _show_columns(training, reading, console)
+    _warn_of_long_work(training, chosen, console)
     begin = perf_counter()
     model = training.model(fitting.fit(estimator, training, console), reading)
     seconds = perf_counter() - begin
@@ -121,11 +124,27 @@ def _fit(
     values = _sum_up(console, path, training, model, seconds)
     if checks:
         values["quality"] = _check(console, estimator, training, seconds, chosen.seed)
-    _suggest(console, path, table, model)
+    _suggest(console, path, table, reading.text.encoding, model)
     if console.as_json:
         console.result(values)
     if path != output:
         raise typer.Exit(INTERRUPTED)
+
+
+def _warn_of_long_work(
+    training: Training, chosen: choices.Options, console: Console
+) -> None:
+    """Say that a search in a large table takes long, and what limits it."""
+    is_given = None not in (chosen.components, chosen.covariance)
+    if training.is_large or chosen.effort is not None or is_given:
+        return
+    n_features = sum(k.kind in ("real", "categorical") for k in training.kinds)
+    n_rows = sum(_sizes(training).values())
+    if n_rows * n_features > _MANY_CELLS:
+        console.note(
+            f"{n_rows:,} rows of {n_features} columns: the search may take minutes. "
+            "--seconds 60 limits it, and --effort fast leaves it out"
+        )
 
 
 def _effort_of_fit(effort: str | float | None, checks: bool) -> str | float | None:
@@ -188,10 +207,14 @@ def _check(
     return found.values
 
 
-def _suggest(console: Console, output: Path, table: Path, model: Model) -> None:
+def _suggest(
+    console: Console, output: Path, table: Path, encoding: str | None, model: Model
+) -> None:
     """Say what to do next."""
     named = "TABLE" if str(table) == "-" else table
     step = f"report {output} {named} -o report.html"
+    if encoding is not None:
+        step += f" --encoding {encoding}"
     if not model.predicts:
         step = _next_step(model, output)
     console.note(f"Next: hybridmix {step}")

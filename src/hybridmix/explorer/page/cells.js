@@ -70,7 +70,7 @@ class Cell {
     this.said.textContent = this.words(answer);
     const pull = answer.pull ?? 0;
     const bar = this.pull.firstChild;
-    bar.style.width = `${Math.min(Math.abs(pull) / 6, 1) * 50}%`;
+    bar.style.width = `${Math.min(Math.abs(pull) / 3, 1) * 50}%`;
     bar.className = pull < 0 ? "against" : `for ${className}`;
     this.pull.title = `${pull < 0 ? "speaks against" : "speaks for"} the predicted class: ` +
       `${number(pull)} in log odds`;
@@ -107,6 +107,11 @@ class RealCell extends Cell {
       this.value === null ? `hidden, expected ${number(this.fill)}` : number(this.value));
   }
 
+  /** Write the value. */
+  text() {
+    return number(this.value);
+  }
+
   x(value) {
     const { low, high } = this.column;
     return (Math.min(Math.max((value - low) / (high - low || 1), 0), 1)) * WIDTH;
@@ -129,7 +134,8 @@ class RealCell extends Cell {
 
   words(answer) {
     const [fill, low, high] = [answer.fill, answer.low, answer.high].map((value) => number(value, 3));
-    return `expected ${fill} (${low} to ${high})`;
+    const between = answer.low < 0 ? " to " : "–";
+    return `expected ${fill} (${low}${between}${high})`;
   }
 }
 
@@ -146,6 +152,10 @@ class CategoryCell extends Cell {
 
   write() {
     this.input.value = this.value === null ? "" : String(this.value);
+  }
+
+  text() {
+    return this.column.categories[this.value] ?? "hidden";
   }
 
   draw(answer) {
@@ -165,12 +175,10 @@ class CategoryCell extends Cell {
   }
 }
 
-/** Make the cells of all columns that the model uses, by their position. */
-export function makeCells(columns, changed) {
-  const cells = new Map();
-  columns.forEach((column, place) => {
-    if (column.kind === "real") cells.set(place, new RealCell(place, column, changed));
-    if (column.kind === "categorical") cells.set(place, new CategoryCell(place, column, changed));
-  });
-  return cells;
+/** Make the cells of the columns that are shown, by their position. */
+export function makeCells({ columns, shown }, changed) {
+  return new Map(shown.map((place) => {
+    const Kind = columns[place].kind === "real" ? RealCell : CategoryCell;
+    return [place, new Kind(place, columns[place], changed)];
+  }));
 }

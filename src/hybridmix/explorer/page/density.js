@@ -17,19 +17,26 @@ function colours(n) {
   });
 }
 
+// Categories are bands of this many pixels, with a gap; numbers are one pixel each.
+const BAND = 12;
+
 /** Paint the density: colours are classes, strength is density and lead. */
-function paint(canvas, { level, winner, share }, n) {
-  const [columns, rows] = [level.length, level[0].length];
+function paint(canvas, { level, winner, share, axes }, n) {
+  const [wide, high] = axes.map((axis) => (axis.categories ? BAND : 1));
+  const [columns, rows] = [wide * level.length, high * level[0].length];
   [canvas.width, canvas.height] = [columns, rows];
   const palette = colours(n);
   const context = canvas.getContext("2d");
   const image = context.createImageData(columns, rows);
-  for (let i = 0; i < columns; i++) {
-    for (let j = 0; j < rows; j++) {
+  const isGap = (place, size) => size > 1 && place % size === 0;
+  for (let x = 0; x < columns; x++) {
+    for (let y = 0; y < rows; y++) {
+      const [i, j] = [Math.floor(x / wide), Math.floor(y / high)];
       const [r, g, b] = palette[winner[i][j] % 6];
       const certainty = n > 1 ? (share[i][j] - 1 / n) / (1 - 1 / n) : 1;
-      const strength = 150 * Math.sqrt(level[i][j]) * (0.3 + 0.7 * certainty);
-      image.data.set([r, g, b, strength], 4 * ((rows - 1 - j) * columns + i));
+      const strength = isGap(x, wide) || isGap(y, high)
+        ? 0 : 150 * Math.sqrt(level[i][j]) * (0.3 + 0.7 * certainty);
+      image.data.set([r, g, b, strength], 4 * ((rows - 1 - y) * columns + x));
     }
   }
   context.putImageData(image, 0, 0);
@@ -118,8 +125,10 @@ export class Densities {
         svg("path", { class: `dot ${colour(place)}`, d: mark(6, 6, 4, place) })), name)));
     const click = this.answer.axes.some((axis) => !axis.categories)
       ? " Click into the picture to move the row there." : "";
-    this.words.textContent = (this.answer.axes.length === 1
-      ? "Curves: the model, with all other columns integrated out. Steps: the rows."
+    const curves = this.answer.axes[0].categories
+      ? "Bars: the model, with all other columns integrated out. Diamonds: the rows."
+      : "Curves: the model, with all other columns integrated out. Steps: the rows.";
+    this.words.textContent = (this.answer.axes.length === 1 ? curves
       : "Contours enclose 50 % and 90 % of the rows of the model; marks are rows of the table.") + click;
   }
 

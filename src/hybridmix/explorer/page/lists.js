@@ -49,7 +49,7 @@ export class Lists {
     Object.assign(this, { about, cells, pick, use, seed: 0, isRead: false });
     this.unusual = h("div", {});
     this.samples = h("div", {});
-    this.keep = h("input", { type: "checkbox", checked: true, onchange: () => this.draw() });
+    this.keep = h("input", { type: "checkbox", onchange: () => this.draw() });
     this.drawn = h("div", { class: "scroll", tabindex: 0 });
     this.samples.append(
       h("div", { class: "controls" },
@@ -111,9 +111,10 @@ export class Lists {
       ...columns.map(({ kind, categories, place }) => kind === "real"
         ? h("td", { class: "number" }, number(row.cells[place]))
         : h("td", {}, categories[row.cells[place]]))));
-    const names = ["", labels && "class", targets && "expected", ...columns.map((column) => column.name)];
-    this.drawn.replaceChildren(h("table", {},
-      h("thead", {}, h("tr", {}, ...names.filter((name) => name !== undefined).map((name) => h("th", { scope: "col" }, name)))),
+    const heads = [h("th", { scope: "col" }, ""), labels && h("th", { scope: "col" }, "class"),
+      targets && h("th", { scope: "col", class: "number" }, "expected"),
+      ...columns.map(({ name, kind }) => h("th", { scope: "col", class: kind === "real" && "number" }, name))];
+    this.drawn.replaceChildren(h("table", {}, h("thead", {}, h("tr", {}, ...heads)),
       h("tbody", {}, ...lines)));
   }
 }

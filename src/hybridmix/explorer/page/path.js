@@ -42,7 +42,7 @@ export class TradeoffSlider {
       "aria-label": "Tradeoff", oninput: () => this.move(),
     });
     this.start.parentElement.replaceWith(this.slider, h("div", { class: "ends", "aria-hidden": "true" },
-      h("span", {}, "as fitted"), h("span", {}, "likelihood"), h("span", {}, "discrimination")));
+      h("span", {}, "fitted"), ...tradeoffs.map((value) => h("span", {}, number(value)))));
     this.write();
     this.slider.focus();
   }
@@ -56,7 +56,7 @@ export class TradeoffSlider {
 
   write() {
     const text = this.station === null
-      ? "The model as it was fitted answers."
+      ? "The model as it was fitted answers. To the right: tradeoffs, from the likelihood alone (0) to classes kept apart (100)."
       : `A single mixture per class answers, with tradeoff ${number(this.tradeoffs[this.station])}.`;
     this.words.textContent = text;
     this.slider.setAttribute("aria-valuetext", text);

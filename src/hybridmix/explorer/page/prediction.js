@@ -3,8 +3,9 @@
 import { area, line, scale, whenResized, xAxis } from "./charts.js";
 import { button, card, colour, h, number, percent, rarity, svg } from "./dom.js";
 
-// More bars than these would be a list; then the most probable ones are shown.
+// Of more classes than these, the most probable ones are shown.
 const MOST_BARS = 10;
+const FEW_BARS = 6;
 const HEIGHT = 190;
 // The scale of typicalities ends here: one row in a million.
 const LEAST = Math.log(1e-6);
@@ -13,14 +14,17 @@ const LEAST = Math.log(1e-6);
 export class Bars {
   constructor(names) {
     this.names = names;
-    this.element = h("ol", { class: "bars" });
-    this.items = names.slice(0, MOST_BARS).map((_, place) => {
+    this.list = h("ol", { class: "bars" });
+    this.nShown = names.length > MOST_BARS ? FEW_BARS : names.length;
+    this.others = h("p", { class: "words" });
+    this.element = h("div", {}, this.list, this.others);
+    this.items = names.slice(0, this.nShown).map((_, place) => {
       const item = {
         name: h("span", { class: "name" }), label: h("span", { class: "chip" }, "label"),
         bar: h("span", { class: "fill" }), value: h("span", { class: "value" }),
       };
       item.name.id = `bar-${place}`;
-      this.element.append(h("li", {}, h("span", {}, item.name, item.label),
+      this.list.append(h("li", {}, h("span", {}, item.name, item.label),
         h("span", { class: "track" }, item.bar), item.value));
       return item;
     });
@@ -28,8 +32,12 @@ export class Bars {
 
   show(shares, label) {
     let order = shares.map((_, place) => place);
-    if (shares.length > MOST_BARS) order.sort((a, b) => shares[b] - shares[a]);
-    order = order.slice(0, MOST_BARS);
+    if (shares.length > this.nShown) {
+      order.sort((a, b) => shares[b] - shares[a]);
+      const rest = order.slice(this.nShown).reduce((sum, place) => sum + shares[place], 0);
+      this.others.textContent = `${shares.length - this.nShown} others: ${percent(rest)}`;
+    }
+    order = order.slice(0, this.nShown);
     const best = shares.indexOf(Math.max(...shares));
     this.items.forEach((item, k) => {
       const place = order[k];
@@ -169,8 +177,9 @@ export class Prediction {
     const guilty = guiltyCells(answer, this.about.threshold);
     this.guilty.replaceChildren(...guilty.map((cell) => {
       const { name } = this.about.columns[cell.column];
+      const own = cells.get(cell.column);
       return h("li", {}, button(name, () => this.focusCell(cell.column), { class: "link" }),
-        ` ${cells.get(cell.column).words(cell)}; without it: ${rarity(answer.typicality + cell.rise)}`);
+        ` ${own.text()}, ${own.words(cell)}; without it: ${rarity(answer.typicality + cell.rise)}`);
     }));
     if (answer.typicality < this.about.threshold && guilty.length === 0) {
       this.guilty.replaceChildren(h("li", {}, "No single cell makes it so."));

@@ -11,8 +11,10 @@ import { Prediction, guiltyCells } from "./prediction.js";
 /** Build the page, and keep its parts in step. */
 export async function showRows(about, main) {
   let row = null;
-  const cells = makeCells(about.columns, () => changed());
-  const values = () => about.columns.map((_, place) => cells.get(place)?.value ?? null);
+  // Columns that are not shown keep the values of the row.
+  let others = about.columns.map(() => null);
+  const cells = makeCells(about, () => changed());
+  const values = () => others.map((value, place) => (cells.has(place) ? cells.get(place).value : value));
 
   const picker = h("input", { type: "number", min: 0, max: about.n_rows - 1, step: 1, class: "short" });
   const chip = h("span", { class: "chip" });
@@ -21,7 +23,10 @@ export async function showRows(about, main) {
     cells.get(column).element.scrollIntoView({ block: "nearest" });
   });
   const densities = new Densities(about, () => refreshDensity(), (moved) => {
-    for (const [column, value] of Object.entries(moved)) cells.get(Number(column)).set(value);
+    for (const [column, value] of Object.entries(moved)) {
+      if (cells.has(Number(column))) cells.get(Number(column)).set(value);
+      else others[column] = value;
+    }
     changed();
   });
   const lists = new Lists(about, { cells: values, pick, use: (drawn) => load(null, drawn) });
@@ -58,6 +63,7 @@ export async function showRows(about, main) {
       chip.textContent = `label: ${about.classes[label]}`;
     }
     if (found) picker.value = found.row;
+    others = [...drawn];
     for (const [place, cell] of cells) cell.set(drawn[place]);
     return changed();
   }
@@ -72,9 +78,12 @@ export async function showRows(about, main) {
     }
   }
 
+  const nUsed = about.columns.filter((column) => column.kind !== "unused").length;
   const current = () => (Number.isInteger(picker.valueAsNumber) ? picker.valueAsNumber : 0);
   picker.addEventListener("change", () => pick(current()));
+  const hide = () => null;
   const setAll = (value) => {
+    if (value === hide) others = others.map(() => null);
     for (const cell of cells.values()) cell.set(value(cell));
     changed();
   };
@@ -85,19 +94,20 @@ export async function showRows(about, main) {
         button("‹", () => pick(current() - 1), { "aria-label": "Previous row" }),
         button("›", () => pick(current() + 1), { "aria-label": "Next row" }),
         button("Any", () => pick(Math.floor(Math.random() * about.n_rows)), { title: "A row at random" }),
-        button("Hide all", () => setAll(() => null)),
+        button("Hide all", () => setAll(hide)),
         button("Reset", () => (row ? pick(row.row) : setAll((cell) => cell.last ?? cell.fill))),
         chip),
       h("p", { class: "words" }, about.task === "classes"
         ? "Curves: what the model expects, given the other cells. Bars at the right: whether a cell speaks for the predicted class or against it."
         : "Curves: what the model expects, given the other cells."),
+      nUsed > about.shown.length && h("p", { class: "words" },
+        `The first ${about.shown.length} of ${nUsed} columns are shown; the others keep the values of the row.`),
       h("div", { class: "cells" }, ...Array.from(cells.values(), (cell) => cell.element))),
     h("div", { class: "column" }, prediction.element, densities.element, lists.element),
     summary);
   main.className = about.task === "classes" ? "with-pulls" : "";
 
-  const real = about.columns.map((_, place) => place).filter((place) => cells.has(place));
-  densities.choose(about.suggested.length ? about.suggested : real.slice(0, 1));
+  densities.choose(about.suggested.length ? about.suggested : about.shown.slice(0, 1));
   await pick(0);
   await refreshDensity();
   lists.open();

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from hybridmix._text import shortened
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import MISSING_CODE
 from hybridmix.data.shapes import ColumnShape
 from hybridmix.data.table import single_column
 from hybridmix.estimators.components import Marginal
 from hybridmix.reporting.bins import Bins
-from hybridmix.reporting.charts import MAX_SERIES, Series, line_chart, shortened
+from hybridmix.reporting.charts import MAX_SERIES, Series, line_chart
 from hybridmix.reporting.checks import ColumnCheck
 from hybridmix.reporting.distributions import (
     MAX_CATEGORIES,

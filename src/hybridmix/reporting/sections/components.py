@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hybridmix._text import shortened
 from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.estimators.components import Marginal, committee_of
-from hybridmix.reporting.charts import shortened
 from hybridmix.reporting.findings import Findings
 from hybridmix.reporting.markup import (
     NONE,

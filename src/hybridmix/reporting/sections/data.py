@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from hybridmix._text import shortened
 from hybridmix._typing import FloatArray
 from hybridmix.reporting.bins import Bins
 from hybridmix.reporting.cell_charts import bar, spark_histogram
 from hybridmix.reporting.charts import (
     heat_map,
     histogram,
-    shortened,
 )
 from hybridmix.reporting.findings import Findings
 from hybridmix.reporting.markup import (

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from hybridmix._text import shortened
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.metrics import calibration_report
 from hybridmix.reporting.charts import (
@@ -13,7 +14,6 @@ from hybridmix.reporting.charts import (
     Series,
     histogram,
     line_chart,
-    shortened,
 )
 from hybridmix.reporting.comparisons import n_bins_for
 from hybridmix.reporting.findings import Findings

@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hybridmix._text import shortened
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import UNLABELLED
 from hybridmix.data.columns import read_columns
-from hybridmix.reporting.charts import MAX_SERIES, shortened
+from hybridmix.reporting.charts import MAX_SERIES
 from hybridmix.reporting.distributions import Cloud, map_chart
 from hybridmix.reporting.findings import Findings
 from hybridmix.reporting.markup import MINUS, element, figure, note, number, paragraph

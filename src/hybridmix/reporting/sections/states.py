@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from hybridmix._text import shortened
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import MISSING_CODE
 from hybridmix.data.fingerprint import Origin
-from hybridmix.reporting.charts import heat_map, shortened
+from hybridmix.reporting.charts import heat_map
 from hybridmix.reporting.findings import Findings
 from hybridmix.reporting.graphs import LEAST, transition_graph
 from hybridmix.reporting.markup import (

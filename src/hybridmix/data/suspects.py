@@ -1,0 +1,114 @@
+"""Columns that a model can learn nothing from: identifiers, and dates as text."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Collection, Iterator, Sequence
+
+import numpy as np
+
+from hybridmix._typing import FloatArray
+from hybridmix.data.cells import label_of
+from hybridmix.data.columns import Columns
+from hybridmix.data.naming import named_columns
+from hybridmix.data.schema import Schema
+from hybridmix.exceptions import ColumnWarning
+
+# Text with more values than this, and more than half as many as cells, names the rows.
+MANY_VALUES = 20
+# Every column is looked at by itself, which takes long for more of them.
+_MOST_COLUMNS = 1000
+
+DATE = re.compile(
+    r"\d{4}-\d{1,2}-\d{1,2}([ T]\d{1,2}:\d{2}.*)?|\d{1,2}([./-])\d{1,2}\2\d{2,4}.*|"
+    r"\d{4}/\d{1,2}/\d{1,2}.*"
+)
+NAME_OF_IDENTIFIER = re.compile(
+    r"(^|.*[^a-z])(id|uuid|guid|index|rowid)|unnamed.*|", re.I
+)
+
+
+def is_identifying(n_values: int, n_cells: int) -> bool:
+    """Return whether there are too many values among the cells to be categories."""
+    return n_values > MANY_VALUES and n_values > n_cells / 2
+
+
+def warn_of_suspects(
+    columns: Columns,
+    schema: Schema,
+    categorical_features: Sequence[int | str | bool] | None,
+) -> None:
+    """Warn about columns of a data frame that seem to be identifiers or dates.
+
+    Columns that the user calls categorical are meant to be so. Arrays have no names, and
+    their numbers are seldom those of rows; they are not looked at.
+
+    Parameters
+    ----------
+    columns : Columns
+        The training table.
+    schema : Schema
+        What was learned about it.
+    categorical_features : sequence or None
+        Columns that are categorical whatever their type: positions, names or a mask.
+    """
+    if columns.names is None or columns.n_columns > _MOST_COLUMNS:
+        return
+    meant = named_columns(categorical_features, columns)
+    for text in (
+        *_suspect_text(columns, schema, meant),
+        *_suspect_numbers(columns, schema),
+    ):
+        warnings.warn(text, ColumnWarning, stacklevel=4)
+
+
+def _suspect_text(
+    columns: Columns, schema: Schema, meant: Collection[int]
+) -> Iterator[str]:
+    """Yield what is wrong with categories that are hardly ever the same, or dates."""
+    for column, values in zip(schema.categorical, schema.categories, strict=True):
+        if column in meant:
+            continue
+        label = label_of(columns.names, column)
+        keep = "name it in categorical_features to keep it."
+        if all(isinstance(value, str) and DATE.fullmatch(value) for value in values):
+            yield (
+                f"{label[0].upper()}{label[1:]} holds dates as text, which become "
+                "categories that have nothing to do with each other. Turn them into "
+                f"numbers, such as days or months, or {keep}"
+            )
+        elif is_identifying(len(values), columns.n_rows):
+            yield (
+                f"{label[0].upper()}{label[1:]} looks like an identifier: it has "
+                f"{len(values)} different values in {columns.n_rows} rows. Drop it, or "
+                f"{keep}"
+            )
+
+
+def _suspect_numbers(columns: Columns, schema: Schema) -> Iterator[str]:
+    """Yield what is wrong with numbers that count or name the rows."""
+    if columns.n_rows <= MANY_VALUES or columns.n_columns == 1:
+        return
+    for column in schema.real:
+        numbers = columns.real([column])[:, 0]
+        name = (columns.names or ())[column]
+        how = "count" if _counts(numbers) else "name"
+        if how == "count" or (NAME_OF_IDENTIFIER.fullmatch(name) and _differ(numbers)):
+            label = label_of(columns.names, column)
+            yield (
+                f"{label[0].upper()}{label[1:]} looks like an identifier: its whole "
+                f"numbers {how} the rows, and say nothing about other rows. Drop it; to "
+                "keep it without this warning, ignore hybridmix.exceptions.ColumnWarning."
+            )
+
+
+def _counts(numbers: FloatArray) -> bool:
+    """Return whether each number is that of the row before, and one."""
+    return bool(numbers[1] - numbers[0] == 1.0 and (np.diff(numbers) == 1.0).all())
+
+
+def _differ(numbers: FloatArray) -> bool:
+    """Return whether numbers are whole and all of them are different."""
+    is_whole = bool((numbers == np.floor(numbers)).all())
+    return is_whole and len(np.unique(numbers)) == len(numbers)
