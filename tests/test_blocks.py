@@ -440,7 +440,7 @@ def test_errors_name_the_way_out(tmp_path):
     with pytest.raises(ValueError, match="needs a table in memory, to hold rows out"):
         MixtureOutlierDetector(threshold="f1").fit(scanned(), Y)
     fitted = MixtureDensity(1, covariance_type="full").fit(X)
-    with pytest.raises(TypeError, match=r"table\.write"):
+    with pytest.raises(TypeError, match=r"scan\(\.\.\.\)\.write"):
         fitted.impute(scanned())
     with pytest.raises(ValueError, match="no column 'x1'"):
         fitted.predict(scanned().select(["x0"]))
