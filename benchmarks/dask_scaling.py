@@ -172,10 +172,10 @@ def compared(
         probed = pandas.DataFrame(probe, columns=table.columns)
         for covariance_type in ("full", "diag"):
             cases: dict[str, Any] = {
-                "1 worker": (on_cluster, folder, covariance_type, 1),
-                "2 workers": (on_cluster, folder, covariance_type, 2),
                 "1 thread": (fitted, table, labels, covariance_type, 1),
                 "2 threads": (fitted, table, labels, covariance_type, 2),
+                "1 worker": (on_cluster, folder, covariance_type, 1),
+                "2 workers": (on_cluster, folder, covariance_type, 2),
             }
             found = repeated(cases, probed, n_repetitions)
             shape = {"rows": n_rows, "columns": n_columns, "covariances": covariance_type}
@@ -269,7 +269,7 @@ class Model:
 
     @classmethod
     def of(cls, compared: list[Row], overheads: list[Row], title: str) -> Model:
-        """Estimate it from the times of one worker."""
+        """Estimate it from one worker, and from tables of hardly any rows."""
         tasks = [row["partitions"] for row in overheads]
         driver, worker = (
             np.polyfit(
@@ -336,7 +336,9 @@ def draw(compared_rows: list[Row], model_rows: list[Row], folder: Path) -> None:
             axis.loglog(workers, times, color=f"C{number}", label=label)
             axis.loglog(workers, times[0] / workers, ":", color=f"C{number}", lw=1)
         for row in compared_rows:
-            if row["covariances"] == covariance_type and "worker" in row["case"]:
+            is_drawn = row["rows"] in {other["rows"] for other in own}
+            is_own = row["covariances"] == covariance_type
+            if is_drawn and is_own and "worker" in row["case"]:
                 measured = row.get(f"{TITLES[HYBRID]}, clock (ms)")
                 if measured is not None:
                     axis.plot(int(row["case"].split()[0]), measured / 1e3, "ko", ms=4)

@@ -44,7 +44,7 @@ from hybridmix import HybridMixtureClassifier
 
 MISSING = 0.5
 N_ROWS, N_TEST_ROWS = 5_000, 2_500
-TARGET, REPEATS = 2.0, 2
+TARGET, REPEATS = 2.0, 3
 N_LARGEST_CLASSES, BANDS = 6, (20, 60, 110, 160)
 OURS, THEIRS = "hybridmix", "boosting"
 

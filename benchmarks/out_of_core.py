@@ -195,8 +195,8 @@ def main() -> None:
     rows = []
     for n_rows in [20_000] if given.quick else given.rows:
         rows += run(n_rows, given.columns)
+        write_table("out_of_core", rows, Options(given.data, results, given.quick))
     print_table(rows)
-    write_table("out_of_core", rows, Options(given.data, results, given.quick))
 
 
 if __name__ == "__main__":

@@ -653,7 +653,7 @@ def test_wrong_use(fitted):
     density = MixtureDensity(
         n_components=1, covariance_type="full", covariance_prior=1.0
     ).fit(np.eye(3))
-    with pytest.raises(TypeError, match="Sparse data was passed"):
+    with pytest.raises(TypeError, match="X is sparse"):
         report(density, csr_array(np.eye(3)))
 
 

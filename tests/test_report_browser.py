@@ -185,7 +185,7 @@ def test_large_tables_stay_short(browser, tmp_path):
     X = X.set_axis(names, axis=1).mask(rng.random((260, 57)) < 0.1)
     model = plain_classifier("likelihood", covariance_type="diag", random_state=0)
     path = tmp_path / "large.html"
-    report(model.fit(X, y), X, y, cv=2, baselines=False).save(path)
+    report(model.fit(X, y), X, y, cv=2).save(path)
     show(browser, path.as_uri(), 1280)
     height = "return document.documentElement.scrollHeight"
     assert browser.execute_script(height) <= 6000

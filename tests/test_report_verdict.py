@@ -154,7 +154,8 @@ def test_distribution_functions_know_spikes_and_transforms():
 
 def test_categories_are_compared_by_frequency():
     words = np.repeat(["a", "b"], [90, 30])
-    X = pd.DataFrame({"word": words, "number": np.arange(120.0)})
+    numbers = np.random.default_rng(0).normal(size=120)
+    X = pd.DataFrame({"word": words, "number": numbers})
     model = MixtureDensity(1, random_state=0).fit(X)
     other = X.assign(word=words[::-1])
     other.loc[:59, "word"] = "b"

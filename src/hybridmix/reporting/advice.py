@@ -12,7 +12,7 @@ from hybridmix.reporting.subject import Subject
 
 _FIT = "hybridmix fit train.csv --target NAME --output model.hmx"
 _FIT_DENSITY = "hybridmix fit train.csv --output model.hmx"
-_MOST = 4
+_MOST = 3
 
 
 class Advice(NamedTuple):

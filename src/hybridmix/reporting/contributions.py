@@ -10,9 +10,10 @@ import numpy as np
 
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data.holes import punch_holes
+from hybridmix.inspection.coalitions import choose_coalitions
 
-# Orders in which cells are revealed; each is followed by its reverse.
-_N_ORDERS = 8
+# Subsets of cells that the model is asked about; all of them for up to ten cells.
+_N_SUBSETS = 1024
 
 
 @dataclass(frozen=True)
@@ -47,14 +48,10 @@ def contributions(
     repeat: Callable[[Any, int], Any],
     seed: int,
 ) -> Contributions:
-    r"""Reveal the cells of a row one after the other, and see what each of them changes.
+    """Return the Shapley values of the cells of a row, for any question to the model.
 
-    .. math:: f(x) = f(\emptyset) + \frac{1}{|\Pi|} \sum_{\pi \in \Pi} \sum_j
-              \bigl[ f(x_{\pi, \le j}) - f(x_{\pi, < j}) \bigr]
-
-    What is not revealed is integrated out. The order matters where columns depend on each
-    other, so the parts are means over several random orders and their reverses: sampled
-    Shapley values of the model's own conditional expectations.
+    What is hidden is integrated out. See `hybridmix.inspection.shapley_values`, which
+    answers questions about single classes; here it may be the ratio of two.
 
     Parameters
     ----------
@@ -69,19 +66,12 @@ def contributions(
     repeat : callable
         Returns a table of the row as often as asked for.
     seed : int
-        Seed of the orders.
+        Seed of the subsets, if not all of them are asked about.
     """
-    generator = np.random.default_rng(seed)
-    halves = [generator.permutation(len(present)) for _ in range(_N_ORDERS)]
-    orders = [order for half in halves for order in (half, half[::-1])]
-    k = len(present)
-    hidden = np.ones((1 + k * len(orders), n_columns), dtype=bool)
-    for number, order in enumerate(orders):
-        for step in range(1, k + 1):
-            hidden[number * k + step, present[order[:step]]] = False
+    coalitions = choose_coalitions(len(present), _N_SUBSETS, seed)
+    hidden = np.ones((len(coalitions.shown), n_columns), dtype=bool)
+    hidden[:, present] = ~coalitions.shown
     values = predict(punch_holes(repeat(row, len(hidden)), hidden))
-    parts = np.zeros(k)
-    for number, order in enumerate(orders):
-        own = values[1 + number * k : 1 + (number + 1) * k]
-        parts[order] += np.diff(own, prepend=values[0])
-    return Contributions(float(values[0]), present, parts / len(orders))
+    nothing = int(np.argmin(coalitions.shown.sum(axis=1)))
+    parts, _ = coalitions.attributions(values)
+    return Contributions(float(values[nothing]), present, parts)

@@ -20,7 +20,7 @@ from hybridmix.reporting.markup import (
 )
 from hybridmix.reporting.wording import drawn_from, hides, scored_rows
 
-_MAX_SHOWN = 8
+_MAX_SHOWN = 6
 
 
 def features_section(findings: Findings) -> str:

@@ -24,7 +24,7 @@ from hybridmix.reporting.wording import scored_rows
 # From these shares of what could be gained on, a model is said to be better and far
 # better than one that knows nothing.
 _CLEARLY, _FAR = 0.2, 0.6
-_MAX_LIMITS = 5
+_MAX_LIMITS = 4
 # From this many rows on, an interval is narrow enough.
 _MANY_ROWS = 2500
 

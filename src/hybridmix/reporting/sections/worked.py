@@ -53,9 +53,9 @@ def _explained(findings: Findings) -> str:
         else "the predicted mean"
     )
     return (
-        f"What each cell adds to {what}. Cells are revealed one after the other, and "
-        "what is not revealed is integrated out; figures are means over 16 orders, "
-        "and add up exactly."
+        f"What each cell adds to {what}: its Shapley value, the mean of what changes "
+        "when the model gets to know the cell after some of the others. What it does not "
+        "know is integrated out. The figures add up exactly."
     )
 
 
