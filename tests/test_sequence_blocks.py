@@ -3,6 +3,7 @@
 from itertools import pairwise
 
 import dask
+import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -103,6 +104,7 @@ def assert_close(a, b, name=""):
         {"covariance_type": "tied", "n_components": 2, "column_shapes": "auto"},
         {"covariance_type": "full", "autoregressive": True},
         {"covariance_type": "subspace", "n_factors": 1},
+        {"covariance_type": "spherical", "n_init": 2, "topology": "ergodic"},
     ],
     ids=lambda options: "-".join(map(str, options.values())),
 )
@@ -260,3 +262,10 @@ def test_errors_name_what_is_wrong():
         model.fit(blocks, "kind", lengths=[3] * N)
     with pytest.raises(TypeError, match="needs one in memory"):
         MixtureDensity(1).fit(blocks)
+    fitted = HMMDensity(**OPTIONS, covariance_type="diag").fit(in_memory()[0])
+    with pytest.raises(TypeError, match="needs sequences in memory"):
+        fitted.impute(blocks)
+    with pytest.raises(ValueError, match="lengths cannot be given"):
+        fitted.score_samples(blocks, [3] * N)
+    with pytest.raises(ValueError, match="make a data frame of an array"):
+        Sequences.from_long(da.zeros((4, 2)), "id")

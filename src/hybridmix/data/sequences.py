@@ -11,6 +11,7 @@ from hybridmix.data.frames import as_frame
 from hybridmix.data.lengths import read_lengths, refuse_other_lengths
 from hybridmix.data.long_frames import arrange_index, has_levels
 from hybridmix.data.sequence_list import WAYS_IN, Sequences, as_stack
+from hybridmix.data.sequence_source import SequenceTable
 from hybridmix.data.stacking import (
     as_array,
     counted_frames,
@@ -45,6 +46,12 @@ def read_sequences(X: object, lengths: object = None) -> Sequences:
         At least one sequence of at least one frame.
     """
     refuse_sparse(X)
+    if isinstance(X, SequenceTable):
+        raise TypeError(
+            "This needs sequences in memory, and X has those of a table in blocks. Pass "
+            "some of them: Sequences.from_long of a part of the table, such as a "
+            "partition of a Dask data frame, frame.get_partition(0).compute()."
+        )
     form = _form_of(X, lengths)
     if form == "sequences":
         sequences = cast(Sequences, X)
