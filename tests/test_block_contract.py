@@ -409,7 +409,7 @@ def test_validation_rows_come_in_blocks(source):
 # Refusals -------------------------------------------------------------------------
 
 REFUSALS = [
-    (MEDClassifier(), "a multiplier for every row"),
+    (MEDClassifier("rbf"), "a multiplier for every row"),
     (MEDRegressor(), "a multiplier for every row"),
     (MEDOutlierDetector(), "a multiplier for every row"),
     (MEDFeatureSelector(), "a multiplier for every row"),

@@ -6,6 +6,7 @@ from copy import copy
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from hybridmix._checks import is_learned
@@ -51,6 +52,12 @@ def read_matrix(
 ) -> FloatArray | sparse.csr_array:
     """Check a table against the one of training; see `read_training_matrix`."""
     return _validated(estimator, X, accept_sparse, remedy, reset=False)
+
+
+def finite_matrix(X: object, remedy: str) -> FloatArray:
+    """Check a part of a table; see `read_training_matrix`."""
+    matrix = _validated(BaseEstimator(), X, False, remedy, reset=True)
+    return np.asarray(matrix, dtype=np.float64)
 
 
 def _validated(

@@ -14,9 +14,11 @@ from sklearn.utils.validation import check_consistent_length
 from hybridmix._checks import check_flag, check_number, check_seed, check_word
 from hybridmix._registered import registered
 from hybridmix._require import require
-from hybridmix._typing import IntArray
+from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import UNLABELLED, Schema, encode_labels
-from hybridmix.estimators.blocks import refuse_blocks
+from hybridmix.data.block_sources import source_of
+from hybridmix.data.weights import filled_weights
+from hybridmix.estimators.blocks import column_of
 from hybridmix.estimators.labelled import (
     check_labels_given,
     check_mark,
@@ -24,9 +26,15 @@ from hybridmix.estimators.labelled import (
 )
 from hybridmix.estimators.machines import (
     FUNCTIONS,
-    ROW_MULTIPLIERS,
     training_attributes,
     training_messages,
+)
+from hybridmix.estimators.med_blocks import (
+    closing_blocks,
+    kept_rows,
+    read_block_matrix,
+    refuse_unless_linear,
+    rows_in_memory,
 )
 from hybridmix.estimators.med_densities import (
     DENSITIES,
@@ -258,24 +266,45 @@ class MEDClassifier(ScoredClassifier, TableMachine):
         self : MEDClassifier
         """
         self._check_options()
-        refuse_blocks(self, X, ROW_MULTIPLIERS)
         check_labels_given(self, y)
+        source = source_of(X)
+        if source is not None:
+            refuse_unless_linear(self, X)
+            given = read_block_matrix(source, (y, sample_weight), self._remedy)
+            y, sample_weight = column_of(X, y), column_of(X, sample_weight)
         classes, labels = encode_labels(y, self.unlabelled)
         sample_weight = class_weighted(self.class_weight, classes, labels, sample_weight)
-        features, weights, attributes = self._read_features(X, sample_weight)
+        if source is None:
+            features, weights, attributes = self._read_features(X, sample_weight)
+        else:
+            features, attributes = given
+            weights = filled_weights(sample_weight, features.shape[0])
+        with closing_blocks(features):
+            self._fit_features(features, labels, classes, weights, attributes)
+        return self
+
+    def _fit_features(
+        self,
+        features: Any,
+        labels: IntArray,
+        classes: np.ndarray,
+        weights: FloatArray,
+        attributes: dict[str, Any],
+    ) -> None:
+        """Fit the distribution to rows that have been read."""
         n_rows = len(weights)
         check_consistent_length(weights, labels)
         used = (weights > 0.0) & self._takes_part(labels)
         check_classes(labels[used], classes)
         rows = LabelledRows(features, labels, len(classes), weights)
-        rows = rows[np.flatnonzero(used)]
+        rows = kept_rows(rows, np.flatnonzero(used))
         train = self._procedure(rows, attributes)
         with printing(self.verbose):
             trained = train(rows)
             calibration = Calibration()
             if self.calibrate and not trained.interrupted and not self._is_precomputed:
                 seed = check_random_state(self.random_state).randint(2**31 - 1)
-                calibration = calibrated(train, rows, self._n_folds, seed)
+                calibration = calibrated(train, rows_in_memory(rows), self._n_folds, seed)
         margin = trained.least
         if margin is None:
             margin = 1.0 if self.margin == "auto" else float(self.margin)
@@ -295,7 +324,6 @@ class MEDClassifier(ScoredClassifier, TableMachine):
             found["bounds_"] = training_bounds(trained, rows, margin, has_columns)
         self._publish(found)
         warn_of(training_messages(trained, self.max_iter))
-        return self
 
     def _takes_part(self, labels: IntArray) -> Any:
         """Return which rows training looks at."""

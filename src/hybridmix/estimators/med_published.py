@@ -91,7 +91,7 @@ def training_bounds(
         Whether a linear machine is one of columns, and not of a kernel matrix.
     """
     known = np.flatnonzero(rows.labelled)
-    features = rows.features[known]
+    features = rows.features if rows.labelled.all() else rows.features[known]
     scores = log_scores(trained.machine.outputs(features))
     margins = (scores[1] - scores[0]) * np.where(rows.labels[known] == 1, 1.0, -1.0)
     geometry = None

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from hybridmix._typing import FloatArray, IntArray
+from hybridmix.estimators.blocks import over_blocks
 from hybridmix.models.calibration import Calibration
 from hybridmix.training.discrimination import log_scores
 
@@ -26,6 +27,7 @@ class OutputClassifier(ClassifierMixin):
     # Expected outputs of rows, (C, n), or (1, n) for two classes.
     _outputs: Callable[[Any], FloatArray]
 
+    @over_blocks
     def decision_function(self, X: Any) -> FloatArray:
         """Return the expected outputs of rows.
 
@@ -45,6 +47,7 @@ class OutputClassifier(ClassifierMixin):
             return outputs[-1] - outputs[0] if len(outputs) == 2 else outputs[0]
         return np.ascontiguousarray(outputs.T)
 
+    @over_blocks
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted label of each row."""
         scores = log_scores(self._outputs(X))
@@ -63,11 +66,13 @@ class ScoredClassifier(OutputClassifier):
     temperature_: float
     uniform_share_: float
 
+    @over_blocks
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return log probabilities of the classes, (n, C)."""
         scores = log_scores(self._outputs(X))
         return np.ascontiguousarray(self._calibration.log_probabilities(scores).T)
 
+    @over_blocks
     def predict_proba(self, X: Any) -> FloatArray:
         """Return probabilities of the classes, (n, C).
 

@@ -105,7 +105,7 @@ class Functions:
 
     def __call__(self, rows: LabelledRows) -> TrainedMachine:
         """Train on rows."""
-        if self.transduction is None:
+        if self.transduction is None and not rows.labelled.all():
             rows = rows[rows.labelled]
         if rows.n_classes == 2:
             return self._train_signs(rows, np.where(rows.labels == 1, 1.0, -1.0))

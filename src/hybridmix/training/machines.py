@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from hybridmix._typing import BoolArray, FloatArray
+from hybridmix.med.block_matrix import BlockMatrix
 from hybridmix.med.constraints import Constraints, SignedRows, TargetSides
 from hybridmix.med.dual import Dual
 from hybridmix.med.gram import GivenMatrix, Gram, KernelMatrix
@@ -130,7 +131,7 @@ class TrainedMachine:
 
 
 def train_machine(
-    X: Matrix,
+    X: Matrix | BlockMatrix,
     constraints: Constraints,
     options: MachineOptions,
     unknown: UnknownTargets | None = None,
@@ -139,8 +140,9 @@ def train_machine(
 
     Parameters
     ----------
-    X : ndarray or csr_array of shape (n, p)
-        Rows, or their kernel matrix.
+    X : ndarray or csr_array of shape (n, p), or BlockMatrix
+        Rows, or their kernel matrix; rows in blocks for linear functions without
+        switches.
     constraints : Constraints
         What is asked of the outputs.
     options : MachineOptions
@@ -153,11 +155,13 @@ def train_machine(
         return _train_kernels(X, constraints, options, solver, unknown)
     flat = np.isinf(options.bias_variance)
     # A flat bias makes up for any shift, and centred columns have a better condition.
-    shift = flat and isinstance(X, np.ndarray)
+    shift = flat and isinstance(X, np.ndarray | BlockMatrix)
     centre = X.mean(axis=0) if shift else np.zeros(X.shape[1])
-    return _train_columns(
-        X - centre if shift else X, constraints, options, solver, centre, unknown
-    )
+    rows = X - centre if shift else X
+    if solver == "newton" and unknown is None:
+        return _train_by_newton(rows, constraints, options, centre)
+    assert not isinstance(rows, BlockMatrix), "rows in blocks are for Newton's method"
+    return _train_columns(rows, constraints, options, centre, unknown)
 
 
 def _chosen_solver(constraints: Constraints, options: MachineOptions) -> str:
@@ -195,34 +199,41 @@ _SUITED_TO = {
 }
 
 
+def _train_by_newton(
+    X: Matrix | BlockMatrix,
+    constraints: Constraints,
+    options: MachineOptions,
+    centre: FloatArray,
+) -> TrainedMachine:
+    """Train linear functions without switches, in the primal."""
+    found = newton(
+        X,
+        constraints,
+        options.prior,
+        options.bias_variance,
+        tol=options.tol,
+        max_iter=options.max_iter,
+    )
+    return TrainedMachine(
+        LinearMachine(found.coef, found.bias).shifted(centre),
+        found.multipliers,
+        found.value - found.gap,
+        found.gap,
+        0.5 * float(np.sum(found.coef**2)),
+        found.n_iter,
+        found.converged,
+        found.interrupted,
+    )
+
+
 def _train_columns(
     X: Matrix,
     constraints: Constraints,
     options: MachineOptions,
-    solver: str,
     centre: FloatArray,
     unknown: UnknownTargets | None,
 ) -> TrainedMachine:
     """Train linear functions of rows of which a centre has been subtracted."""
-    if solver == "newton" and unknown is None:
-        found = newton(
-            X,
-            constraints,
-            options.prior,
-            options.bias_variance,
-            tol=options.tol,
-            max_iter=options.max_iter,
-        )
-        return TrainedMachine(
-            LinearMachine(found.coef, found.bias).shifted(centre),
-            found.multipliers,
-            found.value - found.gap,
-            found.gap,
-            0.5 * float(np.sum(found.coef**2)),
-            found.n_iter,
-            found.converged,
-            found.interrupted,
-        )
     n_outputs = constraints.n_outputs
     if options.inclusion == 1.0:
         ascent = ascended(

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from hybridmix._typing import FloatArray
+from hybridmix.med.block_matrix import BlockMatrix
 from hybridmix.med.models.base import Tilted, TiltedModel
 
 
@@ -62,11 +63,15 @@ class KernelModel(TiltedModel):
         return Tilted(0.5 * float(np.sum(weights * outputs)), outputs, weights)
 
 
-def statistics(X: FloatArray | sparse.csr_array, weights: FloatArray) -> FloatArray:
+def statistics(
+    X: FloatArray | sparse.csr_array | BlockMatrix, weights: FloatArray
+) -> FloatArray:
     """Return sums of rows by signed weights, (C, p)."""
     return np.ascontiguousarray((X.T @ weights.T).T)
 
 
-def outputs_of(X: FloatArray | sparse.csr_array, vectors: FloatArray) -> FloatArray:
+def outputs_of(
+    X: FloatArray | sparse.csr_array | BlockMatrix, vectors: FloatArray
+) -> FloatArray:
     """Return the outputs (C, n) of weight vectors (C, p)."""
     return np.ascontiguousarray((X @ vectors.T).T)

@@ -21,6 +21,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from hybridmix._typing import FloatArray, IntArray
+from hybridmix.med.block_matrix import BlockMatrix
 from hybridmix.med.constraints import Constraints
 from hybridmix.med.models.linear import outputs_of, statistics
 
@@ -39,7 +40,7 @@ class LinearSystems:
 
     Parameters
     ----------
-    X : ndarray or sparse array of shape (n, p)
+    X : ndarray, sparse array or BlockMatrix of shape (n, p)
         Rows.
     constraints : Constraints
         What is asked of the outputs.
@@ -47,7 +48,7 @@ class LinearSystems:
         Of the biases; 0 without biases, infinite for flat ones.
     """
 
-    X: FloatArray | sparse.csr_array
+    X: FloatArray | sparse.csr_array | BlockMatrix
     constraints: Constraints
     bias_variance: float
 
@@ -86,14 +87,15 @@ class LinearSystems:
     def _gram(self) -> FloatArray | None:
         """Products (n, n) of all rows, where they are fewer than the columns."""
         n, p = self.X.shape
-        if n > p or n > _MOST_DENSE:
+        # Those in blocks are read where they are asked for.
+        if n > p or n > _MOST_DENSE or isinstance(self.X, BlockMatrix):
             return None
         return _dense(self.X @ self.X.T)
 
     @cached_property
-    def _squares(self) -> FloatArray | sparse.csr_array:
+    def _squares(self) -> FloatArray | sparse.csr_array | BlockMatrix:
         X = self.X
-        if isinstance(X, np.ndarray):
+        if isinstance(X, np.ndarray | BlockMatrix):
             return X**2
         return sparse.csr_array((X.data**2, X.indices, X.indptr), shape=X.shape)
 
@@ -262,8 +264,12 @@ def conjugate_gradients(
     return solution
 
 
-def _weighted_gram(X: FloatArray | sparse.csr_array, weights: FloatArray) -> FloatArray:
+def _weighted_gram(
+    X: FloatArray | sparse.csr_array | BlockMatrix, weights: FloatArray
+) -> FloatArray:
     """Return ``[X, 1]' diag(weights) [X, 1]``, for weights of any sign."""
+    if isinstance(X, BlockMatrix):
+        return X.summed(_weighted_gram, weights)
     size = X.shape[1] + 1
     gram = np.zeros((size, size))
     for sign in (1.0, -1.0):

@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from hybridmix._typing import FloatArray
+from hybridmix.med.block_matrix import BlockMatrix
 from hybridmix.med.constraints import Constraints
 from hybridmix.med.margins import LossTerms, MarginPrior
 from hybridmix.med.models.linear import outputs_of, statistics
@@ -70,7 +71,7 @@ class LinearSolution:
 
 
 def newton(
-    X: FloatArray | sparse.csr_array,
+    X: FloatArray | sparse.csr_array | BlockMatrix,
     constraints: Constraints,
     prior: MarginPrior,
     bias_variance: float,
@@ -93,7 +94,7 @@ def newton(
 
     Parameters
     ----------
-    X : ndarray of float64 or csr_array of shape (n, p)
+    X : ndarray of float64, csr_array or BlockMatrix of shape (n, p)
         Rows.
     constraints : Constraints
         What is asked of the outputs.

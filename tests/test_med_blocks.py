@@ -1,0 +1,113 @@
+"""Linear machines of tables in blocks: memory's results."""
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from hybridmix import MEDClassifier, scan
+
+FEATURES = ["a", "b", "c"]
+
+
+def make_table(n_rows=600, seed=0):
+    """Three classes with labels that some rows lack, and weights."""
+    generator = np.random.default_rng(seed)
+    labels = generator.integers(3, size=n_rows)
+    rows = generator.normal(size=(n_rows, 3)) + np.eye(3)[labels] * 1.5 + 4.0
+    table = pd.DataFrame(rows, columns=FEATURES)
+    table["kind"] = np.array(["p", "q", "r"])[labels]
+    table.loc[generator.random(n_rows) < 0.1, "kind"] = None
+    return table.assign(w=generator.integers(0, 3, size=n_rows).astype(float))
+
+
+TABLE = make_table()
+TWO = TABLE[TABLE["kind"] != "r"].reset_index(drop=True)
+
+
+def scanned(table):
+    """Return a table in blocks of 256 rows."""
+    return scan(pl.from_pandas(table).lazy(), memory=1)
+
+
+def partitioned(table):
+    """Return a frame with an empty partition."""
+    frame = dd.from_pandas(table, npartitions=4)
+    return dd.concat([dd.from_pandas(table[:0], npartitions=1), frame])
+
+
+SOURCES = {"scan": scanned, "dask": partitioned}
+
+
+@pytest.fixture(autouse=True)
+def in_this_thread():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def assert_close(a, b, name=""):
+    np.testing.assert_allclose(np.asarray(a), b, rtol=1e-9, atol=1e-9, err_msg=name)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("table", [TWO, TABLE], ids=["two", "three"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"random_state": 0},
+        {"bias": 2.0, "smoothness": 0.0, "calibrate": False},
+        {"multi_class": "one-vs-rest", "class_weight": "balanced", "calibrate": False},
+    ],
+    ids=["default", "bias", "one-vs-rest"],
+)
+def test_machines_are_those_of_memory(source, table, options):
+    own = MEDClassifier(**options)
+    own.fit(table[FEATURES], table["kind"], sample_weight=table["w"])
+    other = MEDClassifier(**options)
+    other.fit(SOURCES[source](table), "kind", sample_weight="w")
+    assert other.n_iter_ == own.n_iter_
+    for name in ("coef_", "intercept_", "multipliers_", "dual_value_", "temperature_"):
+        assert_close(getattr(other, name), getattr(own, name), name)
+    if len(own.classes_) == 2:
+        assert other.bounds_ == pytest.approx(own.bounds_)
+    assert other.feature_names_in_.tolist() == FEATURES
+    for name in ("predict_proba", "decision_function"):
+        made = getattr(other, name)(SOURCES[source](table))
+        assert dask.is_dask_collection(made) == (source == "dask")
+        assert_close(made, getattr(own, name)(table[FEATURES]), name)
+    labels = np.asarray(other.predict(SOURCES[source](table)))
+    assert labels.tolist() == own.predict(table[FEATURES]).tolist()
+
+
+def test_wide_systems_are_solved_by_products(monkeypatch):
+    monkeypatch.setattr("hybridmix.med.solvers.linear_systems._MOST_DENSE", 2)
+    own = MEDClassifier(calibrate=False).fit(TWO[FEATURES], TWO["kind"])
+    table = scanned(TWO[[*FEATURES, "kind"]])
+    other = MEDClassifier(calibrate=False).fit(table, "kind")
+    assert_close(other.coef_, own.coef_)
+
+
+def test_arrays_and_few_rows():
+    rows, labels = TWO[FEATURES].to_numpy()[:3], np.array([0, 1, 1])
+    own = MEDClassifier(calibrate=False).fit(rows, labels)
+    array = da.from_array(rows, chunks=(2, 3))
+    other = MEDClassifier(calibrate=False).fit(array, da.from_array(labels, chunks=2))
+    assert_close(other.coef_, own.coef_)
+    assert not hasattr(other, "feature_names_in_")
+
+
+def test_holes_and_other_models_are_refused():
+    holes = TABLE.assign(b=TABLE["b"].where(TABLE.index != 300))
+    with pytest.raises(ValueError, match=r"NaN.*column 'b'.*MixtureImputer"):
+        MEDClassifier().fit(scanned(holes), "kind", sample_weight="w")
+    for options in (
+        {"model": "rbf"},
+        {"inclusion": 0.5},
+        {"solver": "ascent"},
+        {"transduction": "mean_field"},
+    ):
+        with pytest.raises(TypeError, match="a multiplier for every row"):
+            MEDClassifier(**options).fit(scanned(TABLE), "kind")
