@@ -78,6 +78,9 @@ def test_machines_are_those_of_memory(source, table, options):
         made = getattr(other, name)(SOURCES[source](table))
         assert dask.is_dask_collection(made) == (source == "dask")
         assert_close(made, getattr(own, name)(table[FEATURES]), name)
+    known = table[table["kind"].notna()]
+    score = own.score(known[FEATURES], known["kind"])
+    assert other.score(SOURCES[source](known), "kind") == pytest.approx(score)
     labels = np.asarray(other.predict(SOURCES[source](table)))
     assert labels.tolist() == own.predict(table[FEATURES]).tolist()
 

@@ -255,10 +255,11 @@ class MEDClassifier(ScoredClassifier, TableMachine):
         Parameters
         ----------
         X : array-like, sparse or data frame of shape (n, p)
-            Training rows; a kernel matrix for ``model="precomputed"``.
-        y : array-like of shape (n,)
+            Training rows; a kernel matrix for ``model="precomputed"``. Linear machines
+            take tables in blocks, with names of columns as the other arguments.
+        y : array-like of shape (n,), or str
             Labels of any kind; see ``unlabelled`` for rows without one.
-        sample_weight : array-like of shape (n,), default=None
+        sample_weight : array-like of shape (n,) or str, default=None
             A row of weight two counts like two rows.
 
         Returns

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 
 from hybridmix._typing import FloatArray, IntArray
-from hybridmix.estimators.blocks import over_blocks
+from hybridmix.estimators.blocks import column_of, over_blocks
 from hybridmix.models.calibration import Calibration
 from hybridmix.training.discrimination import log_scores
 
@@ -52,6 +53,20 @@ class OutputClassifier(ClassifierMixin):
         """Return the predicted label of each row."""
         scores = log_scores(self._outputs(X))
         return self.classes_[scores.argmax(axis=0)]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of rows whose label is predicted correctly.
+
+        Parameters
+        ----------
+        X : array-like, sparse or data frame of shape (n, p), or table in blocks
+            Rows.
+        y, sample_weight : array-like of shape (n,), or str
+            Labels and what rows count; names of columns for a table in blocks.
+        """
+        known, weights = column_of(X, y), column_of(X, sample_weight)
+        found = np.asarray(self.predict(X))
+        return float(accuracy_score(known, found, sample_weight=weights))
 
 
 class ScoredClassifier(OutputClassifier):
