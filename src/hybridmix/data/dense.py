@@ -27,6 +27,8 @@ def refuse_sparse(X: object, name: str = "X") -> None:
             f"{name} is sparse ({type(X).__name__}): call .toarray() on it and pass the "
             f"result. {_ADVICE}"
         )
+    if not hasattr(X, "iloc"):  # data frames of pandas alone have sparse columns
+        return
     for column, dtype in getattr(getattr(X, "dtypes", None), "items", dict)():
         if str(dtype).startswith("Sparse["):
             raise TypeError(
