@@ -531,7 +531,7 @@ def test_edges_of_trees(container, chains):
     if container is pd.DataFrame:
         # Real columns are not part of the trees.
         table.columns = names = ["outlook", "wind", "traffic", "sales"]
-        table.insert(0, "age", np.arange(300.0))
+        table.insert(0, "age", np.sqrt(np.arange(300.0)))
     model = MEDClassifier("tree", calibrate=False).fit(table, y)
     display = TreeEdgesDisplay.from_estimator(model)
     np.testing.assert_array_equal(display.probabilities, model.edge_probabilities_)
@@ -607,4 +607,5 @@ def test_gallery(monkeypatch, tmp_path, capsys):
     assert max(drawn.values()) < 150_000
     kept = {file.name for file in (ROOT / "docs" / "images").glob("gallery_*.png")}
     assert drawn.keys() == kept
-    assert len(drawn) == sum(name.endswith("Display") for name in plots.__all__)
+    n_displays = sum(name.endswith("Display") for name in plots.__all__)
+    assert len(drawn.keys() - {"gallery_dark.png"}) == n_displays

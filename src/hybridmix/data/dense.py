@@ -27,9 +27,9 @@ def refuse_sparse(X: object, name: str = "X") -> None:
             f"{name} is sparse ({type(X).__name__}): call .toarray() on it and pass the "
             f"result. {_ADVICE}"
         )
-    # Only pandas has sparse columns, and a lazy frame of polars warns if it is asked.
-    dtypes = getattr(X, "dtypes", None) if hasattr(X, "iloc") else None
-    for column, dtype in getattr(dtypes, "items", dict)():
+    if not hasattr(X, "iloc"):  # data frames of pandas alone have sparse columns
+        return
+    for column, dtype in getattr(getattr(X, "dtypes", None), "items", dict)():
         if str(dtype).startswith("Sparse["):
             raise TypeError(
                 f"The column {str(column)!r} is sparse ({dtype}): make it dense by "

@@ -105,7 +105,8 @@ def _suspect_numbers(columns: Columns, schema: Schema) -> Iterator[str]:
 
 def _counts(numbers: FloatArray) -> bool:
     """Return whether each number is that of the row before, and one."""
-    return bool(numbers[1] - numbers[0] == 1.0 and (np.diff(numbers) == 1.0).all())
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(numbers[1] - numbers[0] == 1.0 and (np.diff(numbers) == 1.0).all())
 
 
 def _differ(numbers: FloatArray) -> bool:

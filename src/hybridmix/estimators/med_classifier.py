@@ -268,17 +268,16 @@ class MEDClassifier(ScoredClassifier, TableMachine):
         """
         self._check_options()
         check_labels_given(self, y)
-        source = source_of(X)
+        source, given = source_of(X), (y, sample_weight)
         if source is not None:
             refuse_unless_linear(self, X)
-            given = read_block_matrix(source, (y, sample_weight), self._remedy)
             y, sample_weight = column_of(X, y), column_of(X, sample_weight)
         classes, labels = encode_labels(y, self.unlabelled)
         sample_weight = class_weighted(self.class_weight, classes, labels, sample_weight)
         if source is None:
             features, weights, attributes = self._read_features(X, sample_weight)
         else:
-            features, attributes = given
+            features, attributes = read_block_matrix(source, given, self._remedy)
             weights = filled_weights(sample_weight, features.shape[0])
         with closing_blocks(features):
             self._fit_features(features, labels, classes, weights, attributes)
