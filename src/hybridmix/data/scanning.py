@@ -44,10 +44,10 @@ def scan(
 ) -> ScannedTable:
     """Read a table block by block, so that it need not fit into memory.
 
-    What it returns takes the place of ``X``: in ``fit`` of the estimators of mixtures and
-    networks, with names of columns as ``y`` and ``sample_weight``, and in everything that
-    predicts a number or a label for each row. A path in the place of ``X`` is scanned by
-    default options.
+    What it returns takes the place of ``X``: in ``fit`` of the estimators that are listed
+    on the page about large tables, with names of columns as ``y`` and ``sample_weight``,
+    and in everything that predicts. `Sequences.from_long` reads sequences from it. A path
+    in the place of ``X`` is scanned by default options.
 
     Parameters
     ----------
