@@ -49,7 +49,7 @@ def in_this_thread():
 
 
 def assert_close(a, b, name=""):
-    np.testing.assert_allclose(np.asarray(a), b, rtol=1e-9, atol=1e-9, err_msg=name)
+    np.testing.assert_allclose(np.asarray(a), b, rtol=1e-10, atol=1e-10, err_msg=name)
 
 
 @pytest.mark.parametrize("source", SOURCES)
