@@ -41,9 +41,10 @@ def check(app: Sphinx, failure: Exception | None) -> None:
     index = json.loads(script.removeprefix("Search.setIndex(").rstrip(")"))
     language = SearchEnglish({})
     for query, page in QUERIES.items():
-        words = [language.stem(word) for word in query.split() if language.word_filter(word)]
-        if page not in set.intersection(*(pages_of(index, word) for word in words)):
-            raise SphinxError(f"The search for {query!r} does not find the page {page!r}.")
+        words = filter(language.word_filter, query.split())
+        found = [pages_of(index, language.stem(word)) for word in words]
+        if page not in set.intersection(*found):
+            raise SphinxError(f"The search for {query!r} does not find page {page!r}.")
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
