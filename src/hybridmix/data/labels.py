@@ -49,7 +49,9 @@ def encode_labels(y: object, unlabelled: object = -1) -> tuple[np.ndarray, IntAr
         is_unlabelled = is_missing_label
         known = _known_labels(labels, is_unlabelled)
     if len(known) == 0:
-        raise ValueError("y has no label: every row is marked as unlabelled.")
+        raise ValueError(
+            "y has no label: it is empty, or every row is marked as unlabelled."
+        )
     check_classification_targets(known)
     classes, numbers = np.unique(known, return_inverse=True)
     if classes.dtype.kind == "f" and np.all(classes == classes.astype(int)):
