@@ -83,7 +83,9 @@ def read_all(
         elif named:
             found.extend(labels_of(model, table, chunk, named[0]))
     is_array = isinstance(frames[0], np.ndarray)
-    X = np.concatenate(frames) if is_array else pd.concat(frames, ignore_index=True)
+    X: Any = np.concatenate(frames) if is_array else pd.concat(frames, ignore_index=True)
+    if not is_array:
+        X.index = pd.RangeIndex(1, len(X) + 1)  # as all commands count rows
     if not found:
         return X, None
     if not model.is_regressor:
