@@ -368,6 +368,9 @@ def _training_order(labels: IntArray, observed: BoolArray | None) -> IntArray | 
     if observed is None:
         if bool(np.all(labels[:-1] <= labels[1:])):
             return None
+        # Short numbers are sorted digit by digit, in a fraction of the time.
+        if labels.max() <= np.iinfo(np.int16).max:
+            labels = labels.astype(np.int16)
         return np.argsort(labels, kind="stable")
     patterns = pattern_numbers(observed)[0]
     n_missing = observed.shape[1] - observed.sum(axis=1)
