@@ -113,14 +113,19 @@ def _library(frame: Frame) -> Any:
     return nw.get_native_namespace(frame)
 
 
-def numbers_of(frame: Frame) -> FloatArray:
-    """Return the columns of a frame of numbers as (n, d), NaN where missing."""
+def numbers_of(frame: Frame, single: bool = False) -> FloatArray:
+    """Return the columns of a frame of numbers as (n, d), NaN where missing.
+
+    They are in double precision, or if asked in single precision if they are so.
+    """
     if frame.implementation.is_pandas():
         native = frame.to_native()
         if not all(isinstance(dtype, np.dtype) for dtype in native.dtypes.tolist()):
             values = native.to_numpy(dtype=np.float64, na_value=np.nan)
             return np.asarray(values, dtype=np.float64)
-    return np.asarray(frame.to_numpy(), dtype=np.float64)
+    values = frame.to_numpy()
+    stays = single and values.dtype == np.float32
+    return values if stays else np.asarray(values, dtype=np.float64)
 
 
 def cell_lists(frame: Frame, kinds: list[Kind]) -> list[list[object]]:

@@ -78,7 +78,7 @@ class RealSummary:
         """
         # Sums in another order of memory would differ in the last bits; columns that
         # are contiguous are summed fastest.
-        values = np.ascontiguousarray(values.T, dtype=np.float64)
+        values = np.ascontiguousarray(values.T)
         present: FloatArray | None = None
         hole = np.isnan(values)
         weight = np.full(len(values), float(values.shape[1]))
@@ -109,7 +109,7 @@ class RealSummary:
         shaping = Shaping({}) if shaping is None else shaping
         blocks = (
             cls.of(
-                shaping.forward(values[block].T).T,
+                shaping.forward(np.asarray(values[block].T, np.float64)).T,
                 None if weights is None else weights[block],
             )
             for block in row_chunks(n_rows, _ARRAYS * max(n_columns, 1))
@@ -194,7 +194,7 @@ class TableSummary:
             Shapes of real columns, by position. They must be known beforehand: moments
             are those of the shaped columns.
         """
-        matrix = columns.real(real)
+        matrix = columns.real(real, single=True)
         check_finite(matrix, columns.names, real)
         categories = (
             _seen(columns.values(j), weights, label_of(columns.names, j))

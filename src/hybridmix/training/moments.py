@@ -10,7 +10,7 @@ import numpy as np
 
 from hybridmix._chunks import row_chunks
 from hybridmix._typing import FloatArray
-from hybridmix.data import UNLABELLED, Dataset, Rows, TrainingRows
+from hybridmix.data import Dataset, Rows, TrainingRows
 
 _LEAST_EIGENVALUE = 1e-6
 # Rows are worked on in chunks of this part of the usual size, which stay in the cache
