@@ -11,6 +11,7 @@ from hybridmix._typing import FloatArray
 from hybridmix.cli.cells import MISSING, Marks, is_number
 from hybridmix.cli.columns import ColumnKind, inferred_kinds
 from hybridmix.cli.console import Console
+from hybridmix.cli.frames import as_frame
 from hybridmix.cli.interrupts import stop_if_interrupted
 from hybridmix.cli.labels import REGRESS, Target, decided_task, training_target
 from hybridmix.cli.large import (
@@ -22,7 +23,7 @@ from hybridmix.cli.large import (
     count_labels,
     excess,
 )
-from hybridmix.cli.models import Model, as_frame, listed, numbers_of
+from hybridmix.cli.models import Model, listed, numbers_of
 from hybridmix.cli.sequences import NO_KEYS, Keys, one_label_each, one_weight_each
 from hybridmix.cli.tables import CHUNK_ROWS, InputError, Table
 from hybridmix.cli.text_format import USUAL, TextFormat

@@ -29,9 +29,11 @@ def target_columns(model: Model, table: Table, target: str | None) -> list[str]:
 def check_distribution(regressor: Any) -> None:
     """Refuse regressors that predict means alone, made in Python."""
     if not has_distribution(regressor):
+        has_option = "output" in regressor.get_params(deep=False)
+        remedy = "fit it with output='gaussian', or " if has_option else ""
         raise InputError(
             f"This {type(regressor).__name__} has no predictive distribution, which is "
-            "needed here: fit it with output='gaussian', or use a MixtureRegressor."
+            f"needed here: {remedy}use a MixtureRegressor."
         )
 
 

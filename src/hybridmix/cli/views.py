@@ -12,7 +12,7 @@ from rich.table import Table as RichTable
 
 from hybridmix._text import printable
 from hybridmix._typing import FloatArray
-from hybridmix.cli import sequence_views
+from hybridmix.cli import machine_views, sequence_views
 from hybridmix.cli.columns import ColumnKind
 from hybridmix.cli.grids import grid
 from hybridmix.cli.guilt import GuiltyCell
@@ -201,6 +201,8 @@ def described(model: Model) -> dict[str, Any]:
         "missing_marks": sorted(model.marks),
         "converged": bool(estimator.converged_),
     }
+    if model.is_machine:
+        return values | machine_views.described_machine(model)
     if model.is_sequential:
         values |= sequence_views.described_chains(model)
     elif model.is_classifier:
@@ -255,6 +257,8 @@ def predicted_by(values: Mapping[str, Any]) -> str:
 def inspection(values: dict[str, Any]) -> list[Any]:
     """Show what `described` returns."""
     parts = [*_heading(values), _known_columns(values["columns"])]
+    if "machine" in values:
+        return [*parts, *machine_views.machine(values)]
     if "predictions" in values:
         own = values["predictions"]
         parts.append(predicted_by(own))
