@@ -11,6 +11,7 @@ import numpy as np
 from hybridmix._typing import FloatArray
 from hybridmix.data.cells import (
     are_numbers,
+    in_precision,
     is_missing,
     label_of,
     numbers_in,
@@ -111,8 +112,7 @@ class ArrayColumns:
         if kind in "fiu":
             whole = len(columns) == self.n_columns
             array = self._array if whole else self._array[:, list(columns)]
-            stays = single and array.dtype == np.float32
-            return array if stays else np.asarray(array, dtype=np.float64)
+            return in_precision(array, single)
         result = np.empty((self.n_rows, len(columns)))
         for position, column in enumerate(columns):
             cells, label = self._array[:, column], f"column {column}"

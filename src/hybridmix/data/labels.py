@@ -55,9 +55,7 @@ def encode_labels(y: object, unlabelled: object = -1) -> tuple[np.ndarray, IntAr
         classes, numbers = _numbered(known)
     if len(known) == 0:
         raise ValueError("y has no label: every row is marked as unlabelled.")
-    if known.dtype.kind not in "iu" or len(known) < 2 * len(classes):
-        # Nothing is wrong with whole numbers that repeat each other.
-        check_classification_targets(known)
+    _check_targets(known, classes)
     if classes.dtype.kind == "f" and np.all(classes == classes.astype(int)):
         # NaN among whole numbers made them floats; without it they are whole again.
         classes = classes.astype(int) if np.any(is_unlabelled) else classes
@@ -126,6 +124,13 @@ def _numbered(known: np.ndarray) -> tuple[np.ndarray, IntArray]:
             classes = np.flatnonzero(occurs).astype(known.dtype)
             return classes, (np.cumsum(occurs) - 1)[places]
     return np.unique(known, return_inverse=True)
+
+
+def _check_targets(known: np.ndarray, classes: np.ndarray) -> None:
+    """Let scikit-learn refuse or warn of targets that are not classes."""
+    # Nothing is wrong with whole numbers that repeat each other, and looking takes long.
+    if known.dtype.kind not in "iu" or len(known) < 2 * len(classes):
+        check_classification_targets(known)
 
 
 def _kind_of(label: object) -> str:

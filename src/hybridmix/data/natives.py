@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hybridmix._typing import FloatArray
-from hybridmix.data.cells import is_missing
+from hybridmix.data.cells import in_precision, is_missing
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
@@ -123,9 +123,7 @@ def numbers_of(frame: Frame, single: bool = False) -> FloatArray:
         if not all(isinstance(dtype, np.dtype) for dtype in native.dtypes.tolist()):
             values = native.to_numpy(dtype=np.float64, na_value=np.nan)
             return np.asarray(values, dtype=np.float64)
-    values = frame.to_numpy()
-    stays = single and values.dtype == np.float32
-    return values if stays else np.asarray(values, dtype=np.float64)
+    return in_precision(frame.to_numpy(), single)
 
 
 def cell_lists(frame: Frame, kinds: list[Kind]) -> list[list[object]]:

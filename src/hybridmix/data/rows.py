@@ -369,9 +369,8 @@ def _training_order(labels: IntArray, observed: BoolArray | None) -> IntArray | 
         if bool(np.all(labels[:-1] <= labels[1:])):
             return None
         # Short numbers are sorted digit by digit, in a fraction of the time.
-        if labels.max() <= np.iinfo(np.int16).max:
-            labels = labels.astype(np.int16)
-        return np.argsort(labels, kind="stable")
+        short = labels.astype(np.int16) if labels.max() < 1 << 15 else labels
+        return np.argsort(short, kind="stable")
     patterns = pattern_numbers(observed)[0]
     n_missing = observed.shape[1] - observed.sum(axis=1)
     return np.lexsort((patterns, n_missing, labels))
