@@ -410,7 +410,7 @@ def test_validation_rows_come_in_blocks(source):
 
 REFUSALS = [
     (MEDClassifier("rbf"), "a multiplier for every row"),
-    (MEDRegressor(), "a multiplier for every row"),
+    (MEDRegressor("rbf"), "a multiplier for every row"),
     (MEDOutlierDetector(), "a multiplier for every row"),
     (MEDFeatureSelector(), "a multiplier for every row"),
     (LatentMEDClassifier(), "a multiplier for every row"),

@@ -8,7 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from hybridmix import MEDClassifier, scan
+from hybridmix import MEDClassifier, MEDOutlierDetector, MEDRegressor, scan
 
 FEATURES = ["a", "b", "c"]
 
@@ -21,10 +21,15 @@ def make_table(n_rows=600, seed=0):
     table = pd.DataFrame(rows, columns=FEATURES)
     table["kind"] = np.array(["p", "q", "r"])[labels]
     table.loc[generator.random(n_rows) < 0.1, "kind"] = None
+    table["cost"] = rows @ [1.0, -2.0, 0.5] + generator.normal(size=n_rows)
+    table.loc[generator.random(n_rows) < 0.1, "cost"] = np.nan
+    table["size"] = rows.sum(axis=1) + generator.normal(size=n_rows)
     return table.assign(w=generator.integers(0, 3, size=n_rows).astype(float))
 
 
-TABLE = make_table()
+WHOLE = make_table()
+TABLE = WHOLE[[*FEATURES, "kind", "w"]]
+TARGETS = WHOLE[[*FEATURES, "cost", "size", "w"]]
 TWO = TABLE[TABLE["kind"] != "r"].reset_index(drop=True)
 
 
@@ -72,7 +77,7 @@ def test_machines_are_those_of_memory(source, table, options):
     for name in ("coef_", "intercept_", "multipliers_", "dual_value_", "temperature_"):
         assert_close(getattr(other, name), getattr(own, name), name)
     if len(own.classes_) == 2:
-        assert other.bounds_ == pytest.approx(own.bounds_)
+        assert vars(other.bounds_) == pytest.approx(vars(own.bounds_))
     assert other.feature_names_in_.tolist() == FEATURES
     for name in ("predict_proba", "decision_function"):
         made = getattr(other, name)(SOURCES[source](table))
@@ -83,6 +88,55 @@ def test_machines_are_those_of_memory(source, table, options):
     assert other.score(SOURCES[source](known), "kind") == pytest.approx(score)
     labels = np.asarray(other.predict(SOURCES[source](table)))
     assert labels.tolist() == own.predict(table[FEATURES]).tolist()
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("y", ["cost", ["cost", "size"]], ids=["one", "two"])
+@pytest.mark.parametrize(
+    "options", [{}, {"bias": 2.0, "smoothness": 0.0}], ids=["default", "bias"]
+)
+def test_regressors_are_those_of_memory(source, y, options):
+    columns = [*FEATURES, *([y] if isinstance(y, str) else y), "w"]
+    own = MEDRegressor(**options)
+    own.fit(TARGETS[FEATURES], TARGETS[y], sample_weight=TARGETS["w"])
+    other = MEDRegressor(**options)
+    other.fit(SOURCES[source](TARGETS[columns]), y, sample_weight="w")
+    assert other.n_iter_ == own.n_iter_
+    for name in ("coef_", "intercept_", "multipliers_", "dual_value_"):
+        assert_close(getattr(other, name), getattr(own, name), name)
+    assert other.support_.tolist() == own.support_.tolist()
+    assert other.feature_names_in_.tolist() == FEATURES
+    made = other.predict(SOURCES[source](TARGETS))
+    assert dask.is_dask_collection(made) == (source == "dask")
+    assert_close(made, own.predict(TARGETS[FEATURES]))
+    score = own.score(TARGETS[FEATURES], TARGETS[y], TARGETS["w"])
+    assert other.score(SOURCES[source](TARGETS), y, "w") == pytest.approx(score)
+    own.check_consistent()
+    other.check_consistent()
+
+
+def test_targets_may_be_series_frames_and_arrays():
+    frame = partitioned(TARGETS)
+    features, weights = TARGETS[FEATURES], TARGETS["w"]
+    for y in ("cost", ["cost", "size"]):
+        own = MEDRegressor().fit(features, TARGETS[y], weights)
+        other = MEDRegressor().fit(frame[FEATURES], frame[y], frame["w"])
+        assert_close(other.coef_, own.coef_)
+        assert other.target_ndim_ == own.target_ndim_
+    array = da.from_array(features.to_numpy(), chunks=(200, 2))
+    y = da.from_array(TARGETS["size"].to_numpy(), chunks=150)
+    own = MEDRegressor().fit(features.to_numpy(), TARGETS["size"])
+    assert_close(MEDRegressor().fit(array, y).coef_, own.coef_)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_detectors_score_blocks(source):
+    model = MEDOutlierDetector().fit(TABLE[FEATURES])
+    table = SOURCES[source](TABLE)
+    assert_close(model.score_samples(table), model.score_samples(TABLE[FEATURES]))
+    found = model.predict(table)
+    assert dask.is_dask_collection(found) == (source == "dask")
+    assert np.asarray(found).tolist() == model.predict(TABLE[FEATURES]).tolist()
 
 
 def test_wide_systems_are_solved_by_products(monkeypatch):
@@ -114,3 +168,9 @@ def test_holes_and_other_models_are_refused():
     ):
         with pytest.raises(TypeError, match="a multiplier for every row"):
             MEDClassifier(**options).fit(scanned(TABLE), "kind")
+    for options in ({"model": "independent"}, {"transduction": "gaussian"}):
+        with pytest.raises(TypeError, match="a multiplier for every row"):
+            MEDRegressor(**options).fit(scanned(TARGETS), "cost")
+    text = scanned(WHOLE[[*FEATURES, "kind"]])
+    with pytest.raises(ValueError, match="which is not a number"):
+        MEDRegressor().fit(text, "kind")

@@ -296,7 +296,7 @@ class Sequences:
         )
 
     def split(self, values: object) -> list[Stack]:
-        """Split what has one row per frame into parts for each sequence.
+        """Split values with one row per frame into one part per sequence.
 
         Parameters
         ----------

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from hybridmix._typing import IntArray
 from hybridmix.data import Dataset, Rows
 from hybridmix.data.block_reading import BlockSource
 from hybridmix.data.matrices import finite_matrix
@@ -16,10 +17,12 @@ from hybridmix.estimators.blocks import refuse_blocks
 from hybridmix.estimators.machines import ROW_MULTIPLIERS
 from hybridmix.med.block_matrix import BlockMatrix
 from hybridmix.training.discrimination import LabelledRows
+from hybridmix.training.tubes import TargetRows
 
 if TYPE_CHECKING:
     from hybridmix.data.frames import Frame
 
+SomeRows = TypeVar("SomeRows", LabelledRows, TargetRows)
 # Rows in blocks of which this many at most are in memory to be calibrated by.
 _MOST_CALIBRATED = 50_000
 
@@ -36,11 +39,12 @@ def read_block_matrix(
     source : BlockSource
         The table.
     others : sequence
-        Labels and weights; those that are names of columns are not in the matrix.
+        Labels or targets, and weights; those that are names of columns, or lists of
+        names, are not in the matrix.
     remedy : str
         What to do about missing values, as a sentence.
     """
-    left_out = {name for name in others if isinstance(name, str)}
+    left_out = {name for given in others for name in _names_in(given)}
     source.check_columns(sorted(left_out))
     names = [name for name in source.names if name not in left_out]
     if not names:
@@ -55,6 +59,12 @@ def read_block_matrix(
     if source.has_names:
         attributes["feature_names_in_"] = np.array(names, dtype=object)
     return matrix, attributes
+
+
+def _names_in(given: Any) -> list[str]:
+    """Return the columns that an argument names."""
+    given = given if isinstance(given, list | tuple) else [given]
+    return [name for name in given if isinstance(name, str)]
 
 
 def refuse_unless_linear(estimator: Any, X: Any) -> None:
@@ -90,16 +100,14 @@ def closing_blocks(features: Any) -> Iterator[None]:
             features.close()
 
 
-def kept_rows(rows: LabelledRows, index: np.ndarray) -> LabelledRows:
+def kept_rows(rows: SomeRows, index: IntArray) -> SomeRows:
     """Return some rows, in ascending order; those in blocks stay where they are."""
-    if not isinstance(rows.features, BlockMatrix):
+    features = rows.features
+    if not isinstance(features, BlockMatrix):
         return rows[index]
-    return replace(
-        rows,
-        features=rows.features.kept(index),
-        labels=rows.labels[index],
-        weights=rows.weights[index],
-    )
+    # Indexing would read the features into memory.
+    others = replace(rows, features=np.empty((len(features), 0)))[index]
+    return replace(others, features=features.kept(index))
 
 
 def rows_in_memory(rows: LabelledRows) -> LabelledRows:

@@ -13,7 +13,7 @@ from hybridmix._registered import registered
 from hybridmix._require import require
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data.weights import read_weights
-from hybridmix.estimators.blocks import refuse_blocks
+from hybridmix.estimators.blocks import over_blocks, refuse_blocks
 from hybridmix.estimators.machines import (
     ROW_MULTIPLIERS,
     MachineEstimator,
@@ -35,7 +35,7 @@ _ROUNDING = 1e-3
 @registered
 @dataclass(eq=False, repr=False)
 class MEDOutlierDetector(OutlierMixin, MachineEstimator):
-    r"""Flag rows where a function that is to be high on the training rows is low.
+    r"""Flag rows by a function that is trained to be high on ordinary rows.
 
     Of all distributions over functions, the one that is closest to the prior and gives
     the training rows a margin in expectation:
@@ -172,6 +172,7 @@ class MEDOutlierDetector(OutlierMixin, MachineEstimator):
             return (1.0 - float(self.smoothness) / float(self.C)) - _ROUNDING
         return level_of(scores, weights, float(self.contamination))
 
+    @over_blocks
     def score_samples(self, X: Any) -> FloatArray:
         """Return the expected function of each row; the lower, the more of an outlier.
 

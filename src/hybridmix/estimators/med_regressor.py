@@ -14,18 +14,25 @@ from hybridmix._registered import registered
 from hybridmix._require import require
 from hybridmix._typing import BoolArray, FloatArray
 from hybridmix.data import Rows, Schema
+from hybridmix.data.block_sources import source_of
+from hybridmix.data.columns import Columns
 from hybridmix.data.shape_options import PLAIN
 from hybridmix.data.suspects import warn_of_suspects
 from hybridmix.data.table import read_table, read_training_table
 from hybridmix.data.targets import check_observed, read_targets
 from hybridmix.data.weights import read_weights
-from hybridmix.estimators.blocks import refuse_blocks
+from hybridmix.estimators.blocks import column_of, over_blocks
 from hybridmix.estimators.machines import (
     FUNCTIONS,
-    ROW_MULTIPLIERS,
     MachineEstimator,
     training_attributes,
     training_messages,
+)
+from hybridmix.estimators.med_blocks import (
+    closing_blocks,
+    kept_rows,
+    read_block_matrix,
+    refuse_unless_linear,
 )
 from hybridmix.estimators.med_densities import conjugate_for
 from hybridmix.estimators.med_published import machine_attributes
@@ -45,7 +52,7 @@ _TRANSDUCTIONS = ("gaussian",)
 @registered
 @dataclass(eq=False, repr=False)
 class MEDRegressor(RealTargets, MachineEstimator):
-    r"""Predict real targets by a distribution over functions that is trained by tubes.
+    r"""Predict numbers with a distribution over functions, trained with tubes.
 
     Of all distributions over functions (and over the width :math:`\gamma` of a tube
     around each target), maximum entropy discrimination takes the one that is closest to
@@ -198,10 +205,11 @@ class MEDRegressor(RealTargets, MachineEstimator):
         Parameters
         ----------
         X : array-like, sparse or data frame of shape (n, p)
-            Training rows; a kernel matrix for ``model="precomputed"``.
-        y : array-like or data frame of shape (n,) or (n, t)
+            Training rows; a kernel matrix for ``model="precomputed"``. Linear functions
+            take tables in blocks, with names of columns as the other arguments.
+        y : array-like or data frame of shape (n,) or (n, t), str or list of str
             Targets; NaN, None and pandas.NA are missing, see ``transduction``.
-        sample_weight : array-like of shape (n,), default=None
+        sample_weight : array-like of shape (n,) or str, default=None
             A row of weight two counts like two rows.
 
         Returns
@@ -209,14 +217,33 @@ class MEDRegressor(RealTargets, MachineEstimator):
         self : MEDRegressor
         """
         self._check_options()
-        refuse_blocks(self, X, ROW_MULTIPLIERS)
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is "
                 "None."
             )
+        source, given = source_of(X), (y, sample_weight)
+        if source is not None:
+            refuse_unless_linear(self, X)
+            y, sample_weight = column_of(X, y), column_of(X, sample_weight)
         columns, n_dimensions = read_targets(y)
-        features, attributes = self._read_features(X)
+        if source is None:
+            features, attributes = self._read_features(X)
+        else:
+            features, attributes = read_block_matrix(source, given, self._remedy)
+        with closing_blocks(features):
+            self._fit_features(features, columns, sample_weight, n_dimensions, attributes)
+        return self
+
+    def _fit_features(
+        self,
+        features: Any,
+        columns: Columns,
+        sample_weight: Any,
+        n_dimensions: int,
+        attributes: dict[str, Any],
+    ) -> None:
+        """Fit the distribution to rows and targets that have been read."""
         n_rows = features.n_rows if isinstance(features, Rows) else features.shape[0]
         check_consistent_length(np.empty(n_rows), np.empty(columns.n_rows))
         weights = read_weights(sample_weight, n_rows)
@@ -243,7 +270,6 @@ class MEDRegressor(RealTargets, MachineEstimator):
             found["machine_"] = parts[0].machine
         self._publish(found)
         warn_of(training_messages(trained, self.max_iter))
-        return self
 
     def _takes_part(self, targets: FloatArray) -> BoolArray:
         """Return which rows training looks at."""
@@ -257,7 +283,7 @@ class MEDRegressor(RealTargets, MachineEstimator):
             return train(rows)
         places = np.flatnonzero(used)
         if not self._is_precomputed:
-            return train(rows[places])
+            return train(kept_rows(rows, places))
         square = TargetRows(rows.features[:, places], rows.targets, rows.weights)
         trained = train(square[places])
         machine: Any = trained.machine
@@ -296,6 +322,7 @@ class MEDRegressor(RealTargets, MachineEstimator):
         check_is_fitted(self, "machine_")
         return self.machine_.outputs(self.schema_.encode(read_table(self, X))[:])
 
+    @over_blocks
     def predict(self, X: Any) -> FloatArray:
         """Return the expected targets of rows.
 
