@@ -198,7 +198,7 @@ def test_outliers_are_sequences(shell, fitted):
     assert told["worst"][0]["cells"]["recording"] == "r7"
     flagged = read("flagged.csv")
     assert flagged.set_index("recording")["outlier"]["r7"]
-    assert "sequences are outliers" in shell.run(*command)
+    assert "1 of 12 sequences is an outlier" in shell.run(*command)
 
 
 def test_drawn_sequences_can_be_read_again(shell, fitted):
