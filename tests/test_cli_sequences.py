@@ -71,6 +71,17 @@ def test_a_density_without_a_target(shell):
     assert "nothing to evaluate" in shell.fail("evaluate", "density.hmx", "train.csv")
 
 
+def test_ends_and_frames_before(shell):
+    write(make_gestures(), "train.csv")
+    command = ["fit", "train.csv", "-o", "m.hmx", "--exits", "--autoregressive"]
+    given = ["--states", 2, "--topology", "ergodic", "--covariance", "tied"]
+    shell.run(*command, "--drop", "gesture", *FIT, *given)
+    model = hybridmix.load("m.hmx")
+    assert model.exits
+    assert model.regressions_.shape[-2:] == (len(model.schema_.real),) * 2
+    assert "--exits is for sequences" in shell.fail(*command, "--target", "gesture")
+
+
 def test_a_search_is_one_of_sequences(shell):
     write(make_gestures(16), "train.csv")
     options = [*FIT, "--target", "gesture", "--states", 2, "--covariance", "diag"]
@@ -187,7 +198,7 @@ def test_outliers_are_sequences(shell, fitted):
     assert told["worst"][0]["cells"]["recording"] == "r7"
     flagged = read("flagged.csv")
     assert flagged.set_index("recording")["outlier"]["r7"]
-    assert "sequences are outliers" in shell.run(*command)
+    assert "1 of 12 sequences is an outlier" in shell.run(*command)
 
 
 def test_drawn_sequences_can_be_read_again(shell, fitted):

@@ -31,6 +31,8 @@ class Options:
     method: str = MIXTURE
     states: int | None = None
     topology: str | None = None
+    exits: bool = False
+    autoregressive: bool = False
 
     @property
     def in_blocks(self) -> bool:
@@ -40,7 +42,12 @@ class Options:
     def for_rows(self, task: str | None) -> Any:
         """Return an estimator of rows; a density if there is no target."""
         refuse(
-            {"--states": self.states, "--topology": self.topology},
+            {
+                "--states": self.states,
+                "--topology": self.topology,
+                "--exits": self.exits,
+                "--autoregressive": self.autoregressive,
+            },
             "is for sequences: add --sequence NAME.",
         )
         return (
@@ -144,6 +151,8 @@ class Options:
         structure = {
             "n_states": self.states,
             "topology": self.topology,
+            "exits": self.exits or None,
+            "autoregressive": self.autoregressive or None,
             **self._structure(),
         }
         given = _without_none(structure)

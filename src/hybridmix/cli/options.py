@@ -242,6 +242,23 @@ Topology = Annotated[
         "sequences by default.",
     ),
 ]
+Exits = Annotated[
+    bool,
+    typer.Option(
+        "--exits",
+        help="Let the lengths of sequences count as well.",
+        rich_help_panel=_MODEL,
+    ),
+]
+Autoregressive = Annotated[
+    bool,
+    typer.Option(
+        "--autoregressive",
+        help="Let each frame of a sequence depend on the one before, which fills holes "
+        "of smooth signals better. Classifiers try it by themselves.",
+        rich_help_panel=_MODEL,
+    ),
+]
 MethodName = Annotated[
     str | None,
     _one_of(

@@ -96,9 +96,7 @@ class DescribeSequences(Describe):
         """Say whether there are too few sequences."""
         n = len(cases.truth)
         if n < FEWEST_ROWS:
-            return (
-                f"Scores need {FEWEST_ROWS} sequences or more; there are {n} sequences."
-            )
+            return f"Scores need {FEWEST_ROWS} sequences or more; the table has {n}."
         return None
 
     def fresh_model(self, cases: Cases) -> HMMDensity:

@@ -51,6 +51,8 @@ def fit(
     covariance: opt.CovarianceType = None,
     states: opt.States = None,
     topology: opt.Topology = None,
+    exits: opt.Exits = False,
+    autoregressive: opt.Autoregressive = False,
     effort: opt.Effort = None,
     seconds: opt.Seconds = None,
     objective: opt.ObjectiveName = None,
@@ -92,6 +94,8 @@ def fit(
         method or choices.MIXTURE,
         states,
         topology,
+        exits,
+        autoregressive,
     )
     with talking(quiet, as_json) as console:
         _fit(table, output, reading, chosen, checks, console)
@@ -258,7 +262,8 @@ def _sum_up(
             console.note(line)
         if training.target.n_different == 1:
             console.warn("All labels are the same: there is nothing to tell apart.")
-    fitted = f"{values['class']} fitted to {values[units]} {units}"
+    counted = units if values[units] != 1 else units.removesuffix("s")
+    fitted = f"{values['class']} fitted to {values[units]} {counted}"
     console.note(f"{fitted} in {seconds:.1f} s: {output}")
     return values
 
