@@ -619,6 +619,7 @@ def test_times_of_all_kinds(times):
         ({}, {"target": "z"}, "target='z' is not a column"),
         ({}, {"sequence": []}, "0 columns that name sequences"),
         ({}, {"sequence": [*LONG]}, "no column besides"),
+        ({}, {"target": "who"}, "Column 'who' is given twice"),
     ],
 )
 def test_long_frames_that_are_refused(library, changes, options, message):

@@ -52,7 +52,7 @@ _TRANSDUCTIONS = ("gaussian",)
 @registered
 @dataclass(eq=False, repr=False)
 class MEDRegressor(RealTargets, MachineEstimator):
-    r"""Predict real targets by a distribution over functions that is trained by tubes.
+    r"""Predict numbers with a distribution over functions, trained with tubes.
 
     Of all distributions over functions (and over the width :math:`\gamma` of a tube
     around each target), maximum entropy discrimination takes the one that is closest to
