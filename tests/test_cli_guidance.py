@@ -10,7 +10,11 @@ from cli_tools import QUICK, kinds_of, make_table, pd, read, write
 from sequence_tools import make_gestures
 
 import hybridmix
+from hybridmix.cli.console import Console
 from hybridmix.cli.pace import Pace, in_words
+from hybridmix.cli.targets import read_all
+from hybridmix.cli.workflow import load_matching
+from hybridmix.explorer.subject import Explored
 from hybridmix.progress import Step
 
 
@@ -48,6 +52,18 @@ def test_files_that_are_too_many_or_too_few(shell, fitted):
 
 
 # Labels that are kept out -------------------------------------------------------------
+
+
+def test_rows_have_the_same_numbers_in_all_commands(shell, fitted):
+    frame = make_table()
+    frame.loc[41, "size"] = 99.0
+    write(frame, "t.csv")
+    worst = json.loads(shell.run("outliers", fitted, "t.csv", "--json"))["worst"][0]
+    assert worst["row"] == 42
+    matching = load_matching(Path(fitted), Path("t.csv"), Console())
+    X, _ = read_all(matching, matching.table.chunks(20), None)
+    assert X.index[X["size"].argmax()] == 42
+    assert Explored.of(matching.model.estimator, X, None).description()["first_row"] == 1
 
 
 def test_labels_are_kept_out(shell, fitted):

@@ -46,6 +46,11 @@ def test_labels_that_mean_nothing_are_not_predicted(shell):
     options = ["--objective", "likelihood", "--covariance", "full", "--components", "2"]
     found = quality_of(shell, "-t", "kind", *options)
     assert found["value"] < 0.65  # above 0.9 on the training rows
+    frame["kind"] = np.where(np.arange(80) % 8, "yes", "no")
+    write(frame, "rare.csv")
+    shell.run("fit", "rare.csv", "-t", "kind", "-o", "rare.hmx", *options)
+    assert "most frequent class 0.88; balanced accuracy 0." in shell.err
+    assert "may be no better than the most frequent class\n" in shell.err
     scores = json.loads(shell.run("evaluate", "m.hmx", "t.csv", "--json"))
     assert scores["accuracy"] > 0.85
 

@@ -92,6 +92,7 @@ def test_description(ask, table):
     assert about["columns"][4]["categories"] == ["rough", "smooth"]
     assert about["classes"] == CLASSES.tolist()
     assert about["n_rows"] == len(table[0])
+    assert about["first_row"] == 0
     assert about["has_labels"]
     assert about["has_path"]
     json.dumps(plain(about), allow_nan=False)
