@@ -21,6 +21,7 @@ extensions = [
     "docstrings",
     "mathml",
     "repository",
+    "searchable",
 ]
 exclude_patterns = ["_ext"]
 default_role = "py:obj"

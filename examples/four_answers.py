@@ -1,6 +1,6 @@
-"""One fitted model, four answers: classes, what a hole may be, odd rows, new rows.
+"""One fitted model, four answers: classes, missing values, unusual rows, new rows.
 
-Two half moons: 600 rows, of which 60 have a label, and a fifth of the cells is missing.
+Two half moons: 600 rows, 60 of them labelled, with a fifth of the cells missing.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ def main(options: Options) -> None:
     PLANE.clip(panels[3])
     titles = (
         "predict_proba: the border",
-        "impute: what a hole may be",
-        "typicality: odd rows",
+        "impute: a missing value",
+        "typicality: unusual rows",
         "sample: new rows",
     )
     for axes, title in zip(panels, titles, strict=True):

@@ -23,18 +23,18 @@ BRANCHES = (
         "a table\nand some labels",
         BLUE,
         (
-            ("class probabilities, nothing to set", "HybridMixtureClassifier"),
-            ("one mixture, a search of your own", "HybridMixtureClassifierCV"),
+            ("class probabilities, no options to set", "HybridMixtureClassifier"),
+            ("a single mixture, tuned", "HybridMixtureClassifierCV"),
             ("classes from the components", "MixtureNetworkClassifier"),
             ("a linear or kernel machine", "MEDClassifier"),
         ),
     ),
     (
-        "a table\nand real targets",
+        "a table and\nnumeric targets",
         RED,
         (
             ("predictions with intervals", "MixtureRegressor"),
-            ("a linear layer on components", "MixtureNetworkRegressor"),
+            ("a linear layer on the components", "MixtureNetworkRegressor"),
             ("a smooth support vector regression", "MEDRegressor"),
         ),
     ),
@@ -43,7 +43,7 @@ BRANCHES = (
         GREEN,
         (
             ("density, clusters, new rows", "MixtureDensity"),
-            ("holes filled", "MixtureImputer"),
+            ("missing values filled in", "MixtureImputer"),
             ("rows that do not belong", "MixtureOutlierDetector"),
             ("features for another model", "MixtureEmbedding"),
         ),
@@ -60,7 +60,7 @@ BRANCHES = (
         "sequences",
         SKY,
         (
-            ("classes, also while frames arrive", "HybridHMMClassifier"),
+            ("classes, even frame by frame", "HybridHMMClassifier"),
             ("states, density, forecasts", "HMMDensity"),
         ),
     ),
@@ -90,7 +90,7 @@ def main(options: Options) -> None:
     for x, title, side in (
         (HAVE, "you have", "center"),
         (WANT, "you want", "left"),
-        (ESTIMATOR, "take", "left"),
+        (ESTIMATOR, "use", "left"),
     ):
         axes.text(x, 1.3, title, ha=side, color=BLACK, fontsize=12, weight="bold")
     top = 0.0

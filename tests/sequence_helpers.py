@@ -3,12 +3,21 @@
 import itertools
 
 import numpy as np
-from helpers import families, make_rows
+from helpers import N_CATEGORIES, D, families, make_rows
 from scipy.special import logsumexp
 from test_families import reference_log_density
 
+from hybridmix.data.rows import Rows
 from hybridmix.data.sequence_rows import SequenceDataset, SequenceRows
+from hybridmix.families import (
+    AutoregressiveGaussian,
+    Categorical,
+    FullGaussian,
+    Product,
+    VariancePrior,
+)
 from hybridmix.models.chains import Chains
+from hybridmix.models.packed import with_previous
 
 TOPOLOGIES = ("left-right", "ergodic", "mask")
 
@@ -26,6 +35,24 @@ def covering_cases(**factors):
             met |= pairs
             chosen.append(cases[number])
     return chosen
+
+
+def emissions():
+    """All kinds of families, and frames that depend on the one before."""
+    prior = VariancePrior(np.linspace(0.5, 1.5, 2 * D), 0.7)
+    pairs = [AutoregressiveGaussian(FullGaussian(prior, tied)) for tied in (False, True)]
+    return {
+        **families(),
+        "autoregressive": pairs[0],
+        "autoregressive, tied x categorical": Product(
+            (pairs[1], Categorical(N_CATEGORIES, 0.8))
+        ),
+    }
+
+
+def read_frames(model, rows):
+    """Frames as the family of a model reads them."""
+    return with_previous(rows) if model.autoregressive else rows.frames
 
 
 def make_sequences(lengths, missing=0.0, seed=0):
@@ -60,7 +87,10 @@ def make_chains(
 ):
     """Hidden Markov models with random, overlapping components."""
     rng = np.random.default_rng(seed)
-    family, rows = families()[name], make_rows(200, seed=1)
+    family, rows = emissions()[name], make_rows(200, seed=1)
+    is_autoregressive = name.startswith("autoregressive")
+    if is_autoregressive:
+        rows = with_previous(SequenceRows(rows, np.full(20, 10)))
     n_components = n_classes * n_states * n_mixed
     members = rng.dirichlet(np.full(n_components, 0.4), size=rows.n_rows).T
     tables = [
@@ -75,6 +105,7 @@ def make_chains(
         np.log(rng.dirichlet(np.full(n_classes, 5.0))),
         np.linspace(4.0, 6.0, n_classes),
         0.3,
+        is_autoregressive,
     )
 
 
@@ -89,9 +120,21 @@ def make_sequence_dataset(n_sequences=24, missing=0.0, n_classes=2, unlabelled=T
     return SequenceDataset.arrange(rows.frames, rows.lengths, labels, weights)
 
 
-def reference_emissions(model, frames):
+def reference_components(model, rows):
+    """Log densities (J, F) of frames in components, one by one."""
+    if not model.autoregressive:
+        return reference_log_density(model.components, rows.frames)
+    first, *others = getattr(model.components, "factors", [model.components])
+    pairs = with_previous(rows)
+    is_before = np.arange(2 * D)[:, None] < D
+    before = Rows(pairs.real, pairs.observed & is_before, pairs.codes)
+    both, one = (reference_log_density(first.joint, own) for own in (pairs, before))
+    return both - one + sum(reference_log_density(own, rows.frames) for own in others)
+
+
+def reference_emissions(model, rows):
     """Log densities of frames in states (C, K, F), and posteriors of components."""
-    by_component = reference_log_density(model.components, frames)
+    by_component = reference_components(model, rows)
     by_component = by_component.reshape(*model.log_mixing.shape, -1)
     by_component += model.log_mixing[..., None]
     by_state = logsumexp(by_component, axis=2)

@@ -95,6 +95,29 @@ def test_gradient_by_finite_differences(tied):
     assert_allclose(coordinates.vector(point.parameters), place, atol=1e-12)
 
 
+@pytest.mark.parametrize("tied", [False, True])
+def test_rounding_is_no_gain(tied):
+    """Far away, densities of pairs and of frames before are huge and about the same."""
+    own, start = started(tied)
+    coordinates = own.coordinates(start, np.full(J, 10.0))
+    rows = pairs()
+    for size in (1.0, 1e4, 1e8, 1e20):
+        vector = size * np.random.default_rng(5).normal(size=coordinates.size)
+        lower, upper = coordinates.bounds()
+        with np.errstate(all="ignore"):
+            parameters = coordinates.at(np.clip(vector, lower, upper)).parameters
+            log_density, _ = own.evaluate(own.prepare(rows), parameters)
+        assert np.all(log_density <= parameters.residuals.highest)
+    # Complete frames reach it where regressions hit them.
+    z = rows.real[:D]
+    x = start.regressions[0] @ z + start.intercepts[0][:, None]
+    hit = Rows(np.vstack([z, x]), None, rows.codes)
+    log_density, _ = own.evaluate(own.prepare(hit), start)
+    bound = -0.5 * np.linalg.slogdet(2 * np.pi * start.residuals.covariances[0])[1]
+    assert_allclose(log_density[0], bound)
+    assert bound <= start.residuals.highest[0]
+
+
 def test_m_step_on_complete_pairs_is_weighted_least_squares():
     rows = pairs(holes=0.0)
     own = AutoregressiveGaussian(FullGaussian(VariancePrior(np.ones(2 * D)), False))

@@ -6,6 +6,7 @@ from helpers import families
 from sequence_helpers import (
     TOPOLOGIES,
     covering_cases,
+    emissions,
     make_chains,
     make_sequence_dataset,
     make_sequences,
@@ -21,6 +22,7 @@ from hybridmix.objectives import (
     Likelihood,
     Margin,
     PerFrame,
+    ScaledMargin,
 )
 from hybridmix.problem import Problem
 from hybridmix.solvers import (
@@ -30,13 +32,20 @@ from hybridmix.solvers import (
 )
 
 # Refined subspaces have no coordinates for chains: sequences are not trained in them.
-TRAINED = [name for name in families() if name != "refined subspace"]
-DAMPED = [name for name in families() if make_chains(name).offers("damped")]
+TRAINED = [name for name in emissions() if name != "refined subspace"]
+DAMPED = [name for name in emissions() if make_chains(name).offers("damped")]
 OBJECTIVES = {
     "likelihood": Likelihood(0.5),
     "hybrid": Blend(Likelihood(0.5), PerFrame(Margin(3.0, 1.5, 0.7)), 8.0),
     "conditional": PerFrame(ConditionalLikelihood(), 0.5),
     "margin": PerFrame(Margin(3.0, 1.5, 0.7)),
+}
+# All losses that have a name as an option.
+DIFFERENTIATED = {
+    **OBJECTIVES,
+    "hybrid": Blend(Likelihood(0.5), PerFrame(ConditionalLikelihood()), 8.0),
+    "ramp": PerFrame(Margin(3.0, 1.5, 0.7, largest_loss=0.5)),
+    "scaled": PerFrame(ScaledMargin(3.0, 0.5)),
 }
 CASES = covering_cases(
     topology=TOPOLOGIES, with_exits=(False, True), n_mixed=(1, 2), learns=(False, True)
@@ -48,7 +57,7 @@ def value_of(problem, model):
 
 
 @pytest.mark.parametrize("name", TRAINED)
-@pytest.mark.parametrize("objective", OBJECTIVES.values(), ids=OBJECTIVES)
+@pytest.mark.parametrize("objective", DIFFERENTIATED.values(), ids=DIFFERENTIATED)
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 def test_gradients_are_those_of_finite_differences(name, objective, missing):
     dataset = make_sequence_dataset(8, missing)

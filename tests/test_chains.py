@@ -2,20 +2,21 @@
 
 from dataclasses import fields, is_dataclass, replace
 
+import hmmlearn_results
 import numpy as np
 import pytest
-from helpers import families
 from scipy.special import softmax
 from sequence_helpers import (
     TOPOLOGIES,
     Enumeration,
     covering_cases,
+    emissions,
     make_chains,
     make_sequences,
+    read_frames,
     reference_emissions,
     reference_log_likelihood,
 )
-from test_families import covariances_of
 
 from hybridmix.data.rows import Rows
 from hybridmix.data.sequence_rows import SequenceRows
@@ -26,7 +27,7 @@ LENGTHS = (3, 1, 4, 2, 1, 4)
 pytestmark = pytest.mark.usefixtures("kernels")
 
 LABELS = np.array([0, 1, 1, 0, 0, 1])
-EMISSIONS = pytest.mark.parametrize("name", families())
+EMISSIONS = pytest.mark.parametrize("name", emissions())
 # All topologies and holes for each kind of emission; exits and mixtures meet them all.
 CASES = covering_cases(
     topology=TOPOLOGIES, with_exits=(False, True), n_mixed=(1, 2), missing=(0.0, 0.4)
@@ -53,7 +54,7 @@ def assert_same(found, expected):
 
 def enumerated(model, rows):
     """All paths of sequences in classes, and posteriors of components (C, K, M, F)."""
-    by_state, by_component = reference_emissions(model, rows.frames)
+    by_state, by_component = reference_emissions(model, rows)
     parts = split(by_state, rows.lengths)
     paths = [
         [Enumeration(model, label, part[label]) for part in parts]
@@ -109,7 +110,7 @@ def enumerated_statistics(model, rows, paths, by_component, weights):
             total.transitions[label] += weight * path.transitions
             split(spread)[number][label] *= weight * path.states[:, None]
     total.counts += spread.sum(axis=-1)
-    prepared = model.family.prepare(rows.frames)
+    prepared = model.family.prepare(read_frames(model, rows))
     _, notes = model.family.evaluate(prepared, model.components)
     total.components.add(
         model.family.accumulate(
@@ -150,7 +151,7 @@ def test_extreme_frames(kind, topology, with_exits):
     model = make_chains("diag", topology, with_exits, n_states=4)
     rows = extreme_sequences(kind)
     prepared = model.prepare(rows)
-    log_emission = split(reference_emissions(model, rows.frames)[0], rows.lengths)
+    log_emission = split(reference_emissions(model, rows)[0], rows.lengths)
     expected = [
         [reference_log_likelihood(model, label, part[label]) for part in log_emission]
         for label in range(2)
@@ -188,7 +189,7 @@ def test_mass_that_comes_back_from_below_the_smallest_number():
         real[0] = 5.0 + ratios / 10.0
         frames = Rows(real, None, np.zeros((2, 8), np.int32))
         rows = SequenceRows(frames, np.array([8]))
-        [[part]] = reference_emissions(model, frames)[:1]
+        [[part]] = reference_emissions(model, rows)[:1]
         expected = reference_log_likelihood(model, 0, part)
         evaluation = model.evaluate(model.prepare(rows))
         assert evaluation.log_joint.item() == pytest.approx(expected, rel=1e-12)
@@ -200,40 +201,19 @@ def test_mass_that_comes_back_from_below_the_smallest_number():
 # Another implementation --------------------------------------------------------------
 
 
-@pytest.mark.parametrize("covariance_type", ["spherical", "diag", "tied", "full"])
-@pytest.mark.parametrize("topology", ["ergodic", "left-right"])
-def test_hmmlearn_agrees(covariance_type, topology):
-    hmmlearn = pytest.importorskip("hmmlearn.hmm")
-    model = make_chains(covariance_type, topology, n_classes=1)
-    rows = make_sequences([40, 1, 25, 60])
-    other = hmmlearn.GaussianHMM(3, covariance_type)
-    other.startprob_ = np.exp(model.log_start[0])
-    other.transmat_ = np.exp(model.log_transition[0])
-    other.means_ = model.components.means
-    covariances = covariances_of(model.components)
-    other.n_features = covariances.shape[1]
-    other.covars_ = {
-        "spherical": covariances[:, 0, 0],
-        "diag": np.diagonal(covariances, axis1=1, axis2=2),
-        "tied": covariances[0],
-        "full": covariances,
-    }[covariance_type]
-    sequences = split(rows.frames.real, rows.lengths)
-    prepared = model.prepare(rows)
+@pytest.mark.parametrize("case", hmmlearn_results.CASES)
+def test_hmmlearn_agrees(case):
+    """With results that were recorded, or of hmmlearn itself where it is installed."""
+    model, rows = hmmlearn_results.problem(*case)
+    expected = hmmlearn_results.recorded(*case)
+    prepared, labels = model.prepare(rows), np.zeros(rows.n_rows, int)
     found = model.evaluate(prepared).log_joint[0]
-    expected = [other.score(part.T) for part in sequences]
-    np.testing.assert_allclose(found, expected, rtol=1e-9)
-    labels = np.zeros(rows.n_rows, int)
+    np.testing.assert_allclose(found, expected["log_likelihood"], rtol=1e-9)
     scores, states = model.paths(prepared, labels)
-    for own, score, part in zip(
-        split(states, rows.lengths), scores, sequences, strict=True
-    ):
-        expected_score, expected_states = other.decode(part.T)
-        assert score == pytest.approx(expected_score, rel=1e-9)
-        np.testing.assert_array_equal(own, expected_states)
-    posterior = np.concatenate([other.predict_proba(part.T) for part in sequences])
+    np.testing.assert_allclose(scores, expected["score"], rtol=1e-9)
+    np.testing.assert_array_equal(states, expected["states"])
     np.testing.assert_allclose(
-        model.state_probabilities(prepared, labels), posterior, atol=1e-9
+        model.state_probabilities(prepared, labels), expected["posterior"], atol=1e-9
     )
 
 

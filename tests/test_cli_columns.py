@@ -109,6 +109,28 @@ def test_semicolons_and_decimal_commas(shell):
     assert filled["size"].notna().all()
 
 
+def test_commas_separate_cells_and_mark_fractions(shell):
+    frame = make_table()[["size", "kind"]]
+    frame["size"] = [
+        None if v != v else f"{v:.2f}".replace(".", ",") for v in frame["size"]
+    ]
+    write(frame, "table.csv")
+    shell.run("fit", "table.csv", "-t", "kind", "-o", "m.hmx", *QUICK)
+    assert hybridmix.load("m.hmx").schema_.real == (0,)
+    frame["other"] = np.arange(len(frame)) + 0.25
+    assert kinds_of(shell, frame)["size"][1].endswith("use the same mark in all")
+
+
+def test_groups_of_rows_with_the_same_label(shell):
+    frame = make_table(90)
+    frame["kind"] = np.repeat(["a", "b"], 45)
+    frame["run"] = [f"r{k // 3}" for k in range(90)]
+    shell.run("fit", write(frame, "t.csv"), "-t", "kind", "-o", "m.hmx", *QUICK)
+    assert "--drop run, or --sequence run" in shell.err
+    shell.run("fit", "t.csv", "-t", "kind", "-o", "m.hmx", *QUICK, "--categorical", "run")
+    assert "--sequence run" not in shell.err
+
+
 def test_whole_numbers_as_labels(shell):
     frame = make_table()
     frame["kind"] = frame["kind"].map({"no": 0.0, "yes": 1.0})  # written as 0.0 and 1.0
@@ -249,7 +271,7 @@ def test_columns_that_are_left_out_are_never_hidden(shell):
         "missing, use --na n.k. (it is left out)",
         "hybridmix: warning: column 'id' is left out: looks like an identifier; keep it "
         "with --real id",
-        "hybridmix: warning: column 'day' is left out: dates: turn them into numbers, "
+        "hybridmix: warning: column 'day' is left out: dates; turn them into numbers, "
         "such as days or months",
     ]
     shell.run(*command, "-q", "--drop", "id,day,size")
@@ -364,6 +386,14 @@ def test_whole_numbers_as_targets(shell, numbers, task):
     assert decided(shell, frame, "-t", "number")[0] == task
     other = {"classify": "regress", "regress": "classify"}[task]
     assert decided(shell, frame, "-t", "number", "--task", other)[0] == other
+
+
+def test_whole_numbers_of_short_tables(shell):
+    frame = make_table(20).assign(number=np.arange(20) % 16, count=np.arange(20) % 9)
+    assert decided(shell, frame, "-t", "number")[0] == "regress"
+    assert decided(shell, frame, "-t", "count")[0] == "classify"
+    kinds = kinds_of(shell, frame.iloc[:10])
+    assert kinds["count"] == ("real", "whole numbers")
 
 
 def test_many_classes_are_doubted(shell):

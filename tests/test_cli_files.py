@@ -33,7 +33,8 @@ from hybridmix.training.discriminative import OBJECTIVES
         ),
         ("t.parquet", b"PAR", "not a parquet file"),
         ("t.feather", b"a,b\n1,2\n", "not a feather file"),
-        ("t.xlsx", b"", "must be one of .csv, .csv.gz, .tsv"),
+        ("t.dat", b"", "must be one of .csv, .csv.gz, .tsv"),
+        ("t.xlsx", b"", "is a spreadsheet: save its sheet as CSV"),
     ],
 )
 def test_broken_files(shell, name, content, words):

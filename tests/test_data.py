@@ -473,3 +473,14 @@ def test_nan_among_strings_marks_unlabelled_rows():
     classes, numbers = encode_labels(["b", "a", float("nan"), None])
     assert classes.tolist() == ["a", "b"]
     assert numbers.tolist() == [1, 0, -1, -1]
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int64])
+def test_whole_labels_are_numbered_alike(dtype):
+    labels = np.array([7, 3, 3, 0, 7, 3] * 3)
+    classes, numbers = encode_labels(labels.astype(dtype), None)
+    np.testing.assert_array_equal(classes, [0, 3, 7])
+    assert classes.dtype == dtype
+    np.testing.assert_array_equal(classes[numbers], labels)
+    negative, _ = encode_labels((labels - 100).astype(np.int8), None)
+    np.testing.assert_array_equal(negative, [-100, -97, -93])

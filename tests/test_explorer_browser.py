@@ -111,6 +111,11 @@ def test_fits_loads_nothing_else_and_says_nothing(browser, explorer, width, them
     assert all(url.startswith(explorer.url) for url in asked)
     for name in ("row", "says", "lists"):
         assert browser.find_element("id", name).size["height"] > 50
+    # Drawn rows have no tab of unusual ones; samples are opened in its place.
+    until(browser, lambda page: page.find_elements("css selector", "#lists td"))
+    browser.execute_script("document.getElementById('tab-samples').click()")
+    until(browser, lambda page: page.find_elements("css selector", "#panel-samples td"))
+    assert not browser.find_element("id", "problem").is_displayed()
     smallest = browser.execute_script(
         "return Math.min(...[...document.querySelectorAll('.chart text')].map("
         "(text) => text.getBoundingClientRect().height))"

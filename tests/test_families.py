@@ -64,7 +64,8 @@ def gaussian_part(parameters):
 def covariances_of(gaussian):
     if isinstance(gaussian, DiagonalParameters):
         return np.stack([np.diag(v) for v in gaussian.variances])
-    return np.broadcast_to(gaussian.covariances, (len(gaussian.means), D, D))
+    shape = len(gaussian.means), *gaussian.covariances.shape[1:]
+    return np.broadcast_to(gaussian.covariances, shape)
 
 
 def reference_log_density(parameters, rows):

@@ -1,7 +1,7 @@
 """Whether a model has seen the rows of a table."""
 
 from dataclasses import replace
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import pandas as pd
@@ -215,9 +215,9 @@ def test_models_keep_it_and_files_keep_it(tmp_path):
 def test_it_takes_little_time():
     X = np.random.default_rng(0).normal(size=(200_000, 10))
     table = encoded(X)
-    began = perf_counter()
+    began = process_time()  # the clock would count other programs as well
     Fingerprint.of(table)
-    assert perf_counter() - began < 2.0
+    assert process_time() - began < 2.0
 
 
 def test_a_few_training_rows_among_new_ones_are_noticed():

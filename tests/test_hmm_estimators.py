@@ -363,6 +363,14 @@ def test_one_class():
     np.testing.assert_array_equal(model.predict_proba(LIST), 1.0)
 
 
+def test_one_class_is_searched_by_densities_alone():
+    found = HybridHMMClassifier(random_state=0).fit(LIST[::2], Y[::2])
+    density = HMMDensity(autoregressive="auto", random_state=0).fit(LIST[::2])
+    for own, other in zip(found.leaderboard_, density.leaderboard_, strict=True):
+        assert own["candidate"].endswith("likelihood")
+        assert own["score"] == pytest.approx(other["score"])
+
+
 @pytest.mark.parametrize("solver", ["lbfgs", "baum-welch"])
 @pytest.mark.parametrize("objective", ["hybrid", "conditional", "margin", "likelihood"])
 def test_every_objective_by_every_solver(objective, solver):
@@ -622,7 +630,12 @@ def test_wrong_options_are_named(kind, options, message):
         ({"X": STACKED}, "lengths"),
         ({"X": []}, "no sequences|at least one"),
         ({"X": [*LIST[:-1], np.empty((0, 2))]}, "frames"),
-        ({"X": LIST[:-1]}, "inconsistent numbers of samples"),
+        ({"X": [], "y": []}, "it is empty"),
+        ({"X": LIST[:-1]}, "y has 24 labels, but X has 23 sequences"),
+        (
+            {"X": [LIST[0], np.full((4, 2), np.inf), *LIST[2:]]},
+            "row 4 is frame 0 of sequence 1",
+        ),
         ({"lengths": LENGTHS + 1}, "lengths"),
         ({"sample_weight": np.ones(3)}, "sample_weight"),
         ({"sample_weight": -np.ones(N)}, "sample_weight"),

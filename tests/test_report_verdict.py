@@ -7,7 +7,7 @@ from helpers import plain_classifier, plain_regressor
 from scipy.stats import kstest, norm
 from test_report import OF_CLASSES, OF_NUMBERS, WITHOUT_CLASSES, check
 
-from hybridmix import MixtureDensity
+from hybridmix import HybridMixtureClassifier, MixtureDensity
 from hybridmix.reporting import report
 from hybridmix.reporting.advice import advice
 from hybridmix.reporting.bins import Bins
@@ -229,3 +229,19 @@ def test_rows_are_mapped_whatever_they_hold():
     assert "all others" in page.text["map"]
     single = check(report(model, X[:2]).html, OF_CLASSES)
     assert "A map needs" in single.text["map"]
+
+
+def test_nothing_more_is_searched_for_where_nothing_can_be_gained():
+    X, y = two_classes(80, noise=0.01)
+    found = findings_of(HybridMixtureClassifier(random_state=0).fit(X, y), X, y)
+    assert not any("Search longer" in own.text for own in advice(found, []))
+
+
+def test_skewed_columns_without_a_shape_are_given_one():
+    rng = np.random.default_rng(0)
+    x = pd.DataFrame({"x": rng.lognormal(sigma=2.0, size=300)})
+    # As in wide tables, no shapes were looked for.
+    model = MixtureDensity(1, covariance_type="diag", column_shapes="plain").fit(x)
+    model.set_params(column_shapes="auto")
+    [own] = check_columns(Subject.of(model, x, None, 2, False, 0), [0])
+    assert "column_shapes={'x': 'positive'} may help" in own.advice

@@ -88,3 +88,16 @@ def test_what_cannot_be_drawn(fitted):
         StateDisplay.from_estimator(model, X, sequence=30)
     with pytest.raises(TypeError, match="no hidden states: use HybridHMMClassifier"):
         TransitionDisplay.from_estimator(MixtureDensity())
+
+
+@pytest.mark.parametrize("goes_back", [False, True])
+def test_circles_of_many_states_leave_room_for_arrows(goes_back):
+    transitions = np.eye(9) / 2.0 + np.eye(9, k=1) / 2.0
+    transitions[8, 0 if goes_back else 8] += 0.5
+    display = TransitionDisplay(transitions[None], [""]).plot()
+    ax = display.axes_[0]
+    display.figure_.canvas.draw()
+    [nodes] = ax.lines
+    places = ax.transData.transform(np.column_stack(nodes.get_data()))
+    apart = 72.0 * np.linalg.norm(np.diff(places, axis=0), axis=1) / display.figure_.dpi
+    assert nodes.get_markersize() < 0.8 * apart.min()

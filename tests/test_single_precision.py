@@ -96,3 +96,20 @@ def test_values_far_away_stay_finite():
 def test_other_types_are_refused():
     with pytest.raises(ValueError, match=r"dtype='float16'.*float64, float32"):
         MixtureDensity(dtype="float16").fit(X)
+
+
+def test_tables_in_single_precision_are_computed_with_in_double():
+    # The last two columns have a shape: a spike, and bounds.
+    generator = np.random.default_rng(0)
+    zeros = np.where(generator.random(len(X)) < 0.4, 0.1, X[:, 2])
+    values = np.column_stack([table(0.1), zeros, np.exp(X[:, 3])]).astype(np.float32)
+    models = [
+        MixtureDensity(column_shapes={5: (0.0, 20.0)}, random_state=0).fit(given)
+        for given in (values, values.astype(np.float64))
+    ]
+    single, double = models
+    assert set(double.schema_.shapes) == {4, 5}
+    np.testing.assert_array_equal(single.fingerprint_.hashes, double.fingerprint_.hashes)
+    np.testing.assert_array_equal(
+        single.score_samples(values), double.score_samples(values)
+    )

@@ -19,7 +19,7 @@ import numpy as np
 from hybridmix._kernels.build import LIBRARY
 
 # INTERFACE of kernels.c.
-_INTERFACE = 2
+_INTERFACE = 3
 # Number of rows that a vector holds, the narrowest first, as `hybridmix_level` counts.
 _WIDTHS = {"plain": 2, "avx2": 4, "avx512": 8}
 _OFF = ("0", "numpy", "off")

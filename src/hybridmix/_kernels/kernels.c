@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* Raised when a signature changes; _INTERFACE in __init__.py is the same number. */
-#define INTERFACE 2
+#define INTERFACE 3
 
 /* What is left of a variance is at least this share of it: ROUNDING of families/moments. */
 #define ROUNDING 1e-14

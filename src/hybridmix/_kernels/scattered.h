@@ -301,46 +301,83 @@ TARGET static inline void NAME(spread)(
         }
 }
 
+/* Add what N components say of a block: expected rows with weights to `firsts` (N, d), and
+ * their products to the lower triangle `products`. Several components at a time save reading
+ * and writing the products. Return whether any weight is not zero. */
+#define ADD_ROWS(N)                                                                      \
+    TARGET static inline int NAME(add_rows_##N)(                                         \
+        int64_t d, int64_t n, int64_t used, int64_t stride, const double *weights,       \
+        const V *x, V *restrict firsts, V *restrict products, V *shared)                 \
+    {                                                                                    \
+        V own[N];                                                                        \
+        int is_any = 0;                                                                  \
+        for (int u = 0; u < N; u++) {                                                    \
+            V weight = {0};                                                              \
+            if (used == WIDTH)                                                           \
+                weight = *(const V *)(weights + u * n);                                  \
+            else                                                                         \
+                for (int64_t w = 0; w < used; w++)                                       \
+                    weight[w] = weights[u * n + w];                                      \
+            for (int w = 0; w < WIDTH; w++)                                              \
+                is_any |= weight[w] != 0.0;                                              \
+            own[u] = weight;                                                             \
+        }                                                                                \
+        if (!is_any)                                                                     \
+            return 0;                                                                    \
+        for (int u = 0; u < N; u++)                                                      \
+            *shared += own[u];                                                           \
+        for (int64_t i = 0; i < d; i++) {                                                \
+            V scaled[N], *row = products + TRIANGLE(i);                                  \
+            for (int u = 0; u < N; u++) {                                                \
+                scaled[u] = own[u] * x[u * stride + i];                                  \
+                firsts[u * d + i] += scaled[u];                                          \
+            }                                                                            \
+            for (int64_t c = 0; c <= i; c++) {                                           \
+                V sum = row[c];                                                          \
+                for (int u = 0; u < N; u++)                                              \
+                    sum += scaled[u] * x[u * stride + c];                                \
+                row[c] = sum;                                                            \
+            }                                                                            \
+        }                                                                                \
+        return 1;                                                                        \
+    }
+ADD_ROWS(1)
+ADD_ROWS(4)
+#undef ADD_ROWS
+
 /* Add weighted sums: of expected rows to `first` (J, d), of their products to the lower
  * triangles of `second` (G, d, d), and of the inverses of the systems to those of
  * `inverse_sums` (G, d + 1, d + 1). Weights (J, n) may be negative. `scratch` has room for
- * TRIANGLE(k) + TRIANGLE(d) vectors, for the largest k. */
+ * TRIANGLE(k) + TRIANGLE(d) + J d vectors, for the largest k. */
 EXPORT TARGET void NAME(scattered_accumulate)(
     const Rows *rows, int64_t n_components, int64_t n_covariances, const double *weights,
     const double *filled, const double *factors, double *first, double *second,
     double *inverse_sums, double *scratch)
 {
     int64_t n = rows->n_rows, d = rows->n_columns, n_blocks = (n + WIDTH - 1) / WIDTH;
-    int64_t n_factors = rows->first_factor[n_blocks];
+    int64_t n_factors = rows->first_factor[n_blocks], stride = n_blocks * d;
     V *products = (V *)scratch, *inverses = products + TRIANGLE(d);
+    /* Lanes are summed at the end, not for every block. */
+    V *firsts = inverses + TRIANGLE(rows->sizes[n_blocks - 1]);
+    memset(firsts, 0, n_components * d * sizeof(V));
     for (int64_t g = 0; g < n_covariances; g++) {
         int64_t start = n_covariances == 1 ? 0 : g;
         int64_t stop = n_covariances == 1 ? n_components : g + 1;
         memset(products, 0, TRIANGLE(d) * sizeof(V));
         for (int64_t block = 0; block < n_blocks; block++) {
-            int64_t used = n - block * WIDTH < WIDTH ? n - block * WIDTH : WIDTH;
-            int64_t k = rows->sizes[block];
+            int64_t at = block * WIDTH, used = n - at < WIDTH ? n - at : WIDTH;
+            int64_t k = rows->sizes[block], j = start;
             V shared = {0};
             int is_any = 0;
-            for (int64_t j = start; j < stop; j++) {
-                V own = {0};
-                int is_own = 0;
-                for (int w = 0; w < used; w++) {
-                    own[w] = weights[j * n + block * WIDTH + w];
-                    is_own |= own[w] != 0.0;
-                }
-                if (!is_own)
-                    continue;
-                is_any = 1;
-                shared += own;
-                const V *x = (const V *)filled + (j * n_blocks + block) * d;
-                for (int64_t i = 0; i < d; i++) {
-                    V scaled = own * x[i], *row = products + TRIANGLE(i);
-                    first[j * d + i] += NAME(sum)(&scaled);
-                    for (int64_t c = 0; c <= i; c++)
-                        row[c] += scaled * x[c];
-                }
-            }
+            const V *x = (const V *)filled + block * d;
+            for (; j + 4 <= stop; j += 4)
+                is_any |= NAME(add_rows_4)(d, n, used, stride, weights + j * n + at,
+                                           x + j * stride, firsts + j * d, products,
+                                           &shared);
+            for (; j < stop; j++)
+                is_any |= NAME(add_rows_1)(d, n, used, stride, weights + j * n + at,
+                                           x + j * stride, firsts + j * d, products,
+                                           &shared);
             if (!is_any)
                 continue;
             const V *own = (const V *)(factors + g * n_factors + rows->first_factor[block]);
@@ -352,5 +389,7 @@ EXPORT TARGET void NAME(scattered_accumulate)(
             for (int64_t c = 0; c <= i; c++)
                 second[(g * d + i) * d + c] += NAME(sum)(products + TRIANGLE(i) + c);
     }
+    for (int64_t i = 0; i < n_components * d; i++)
+        first[i] += NAME(sum)(firsts + i);
 }
 #undef V

@@ -21,8 +21,16 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
+
+
+def _unwrapped(text: str) -> str:
+    """Return paragraphs as one line each, for a terminal of any width."""
+    return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
+
+
 for command, examples in COMMANDS.items():
-    app.command(epilog="\n\n".join(("Examples:", *examples)))(command)
+    epilog = "\n\n".join(("Examples:", *examples))
+    app.command(help=_unwrapped(str(command.__doc__)), epilog=epilog)(command)
 
 
 @app.callback(

@@ -31,8 +31,10 @@ _N_EXAMPLES = 3
 # How the reason for such a column ends.
 MAYBE_CODES = "(codes?)"
 
-# A currency or a percentage; commas and points are looked at elsewhere.
-_SIGNED = re.compile(r"[+-]?[$€£¥]\s?[+-]?\d[\d.,]*|[+-]?\d[\d.,]*\s?[%$€£¥]")
+# A currency, a percentage, or a decimal comma where other numbers have points.
+_SIGNED = re.compile(
+    r"[+-]?[$€£¥]\s?[+-]?\d[\d.,]*|[+-]?\d[\d.,]*\s?[%$€£¥]|[+-]?\d+,\d+"
+)
 _LEADING_ZERO = re.compile(r"[+-]?0\d+")
 
 
@@ -303,6 +305,11 @@ def _advice(name: str, found: _Findings) -> str:
             f"{quote(str(mark))}{marks}"
         )
     if found.signed is not None and found.is_numeric and found.is_varied:
+        if found.signed[-1].isdigit() and found.signed.lstrip("+-")[0].isdigit():
+            return (
+                f"{found.signed} of {name!r} has a comma, but other numbers of the file "
+                "have points: use the same mark in all"
+            )
         return f"{found.signed} of {name!r} would be a number without its sign: remove it"
     if not found.is_spoilt:
         return ""
@@ -320,7 +327,7 @@ def _seen_kind(name: str, found: _Findings, typed: str | None) -> tuple[str, str
     if typed == "other":
         return "dropped", "neither numbers nor text"
     if typed == "date" or (found.is_date and typed != "real"):
-        return "dropped", "dates: turn them into numbers, such as days or months"
+        return "dropped", "dates; turn them into numbers, such as days or months"
     if typed == "real" or (typed is None and _is_quantity(found)):
         return _decided_number(name, found)
     return _decided_category(name, found)
@@ -348,7 +355,8 @@ def _decided_number(name: str, found: _Findings) -> tuple[str, str]:
     n_values = _TOO_MANY if found.values is None else len(found.values)
     if n_values == 1:
         return "real", "a single value"
-    if found.is_whole and n_values <= _FEW:
+    # Codes repeat; in a short table, measurements may have as few values.
+    if found.is_whole and n_values <= min(_FEW, found.n_observed / 2):
         return "real", f"{n_values} whole numbers {MAYBE_CODES}"
     return "real", "whole numbers" if found.is_whole else "numbers"
 

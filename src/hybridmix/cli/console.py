@@ -185,7 +185,8 @@ def _described(error: Exception) -> tuple[str, int]:
     if hasattr(error, "format_message"):  # of typer, about options
         context = getattr(error, "ctx", None)
         hint = f" Try '{context.command_path} --help'." if context else ""
-        return f"{error.format_message().rstrip('.')}.{hint}", 2
+        message = f"{error.format_message().rstrip('.')}.".replace("?.", "?")
+        return f"{message}{hint}", 2
     if isinstance(error, OSError) and error.strerror:
         is_input = isinstance(
             error,

@@ -11,8 +11,15 @@ from hybridmix._typing import FloatArray
 from hybridmix.cli.cells import MISSING, Marks, is_number
 from hybridmix.cli.columns import ColumnKind, inferred_kinds
 from hybridmix.cli.console import Console
+from hybridmix.cli.frames import as_frame
 from hybridmix.cli.interrupts import stop_if_interrupted
-from hybridmix.cli.labels import REGRESS, Target, decided_task, training_target
+from hybridmix.cli.labels import (
+    REGRESS,
+    Target,
+    decided_task,
+    training_target,
+    warn_of_groups,
+)
 from hybridmix.cli.large import (
     ANY_FREE,
     CountedTarget,
@@ -22,11 +29,11 @@ from hybridmix.cli.large import (
     count_labels,
     excess,
 )
-from hybridmix.cli.models import Model, as_frame, listed, numbers_of
+from hybridmix.cli.models import Model, listed, numbers_of
 from hybridmix.cli.sequences import NO_KEYS, Keys, one_label_each, one_weight_each
 from hybridmix.cli.tables import CHUNK_ROWS, InputError, Table
 from hybridmix.cli.text_format import USUAL, TextFormat
-from hybridmix.cli.values import Texts, without_mark
+from hybridmix.cli.values import Texts, split, without_mark
 from hybridmix.data.sequences import Sequences
 from hybridmix.data.stacking import take_rows
 
@@ -176,6 +183,9 @@ def _in_memory(
     if reading.target is not None:
         target = _target(columns[reading.target], reading, table, console)
         kinds = [_with_reason(kind, target.reason) for kind in kinds]
+        if target.task != REGRESS and not reading.keys.sequence:
+            seen = {name: columns[name] for name in features.keys() - reading.categorical}
+            warn_of_groups(seen, target, console)
     return Training(kinds, frame, target, weights)
 
 
@@ -266,6 +276,8 @@ def _roles(table: Table, reading: Reading) -> dict[str, str]:
     roles = dict(reading.keys.roles)
     for name, role in ((reading.target, "target"), (reading.weight, "weight")):
         if name is not None:
+            if role == "target":
+                _check_single(table, name)
             table.check_column(name, f"--{role}")
             if name in roles:
                 raise InputError(
@@ -273,6 +285,16 @@ def _roles(table: Table, reading: Reading) -> dict[str, str]:
                 )
             roles[name] = role
     return roles
+
+
+def _check_single(table: Table, name: str) -> None:
+    """Refuse several targets."""
+    names = split([name])
+    if name not in table.names and len(names) > 1 and set(names) <= set(table.names):
+        raise InputError(
+            f"--target {name}: fit takes one target. In Python, MixtureRegressor takes "
+            "several: y is a table of them."
+        )
 
 
 def _read_columns(

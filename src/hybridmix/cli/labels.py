@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -12,9 +13,9 @@ import numpy as np
 
 from hybridmix.cli.cells import CellError, is_number, parsed
 from hybridmix.cli.console import Console
-from hybridmix.cli.tables import InputError, Table, way_out
+from hybridmix.cli.tables import InputError, Table, as_option, way_out
 from hybridmix.cli.values import Texts, without_mark
-from hybridmix.data.suspects import is_identifying
+from hybridmix.data.suspects import MANY_VALUES, is_identifying
 
 CLASSIFY, REGRESS = "classify", "regress"
 TASKS = (CLASSIFY, REGRESS)
@@ -22,9 +23,12 @@ TASKS = (CLASSIFY, REGRESS)
 _MOST_FRACTIONS = 20
 # Up to this many different whole numbers are classes; more than the second are not. In
 # between, they are not if this share of them occurs only once: nothing can be learned
-# about a class of a single row.
-_FEW_WHOLE, _MANY_WHOLE = 20, 100
+# about a class of a single row. In a short table fewer are too many: more than the last,
+# and more than half as many as cells.
+_FEW_WHOLE, _MANY_WHOLE, _FEWEST_WHOLE = 20, 100, 10
 _SHARE_ONCE = 0.1
+# Minus the log probability below which labels do not agree by chance.
+_SURPRISE = 20.0
 # Longer numbers are names: not all of them fit into a column of whole numbers.
 _WHOLE = re.compile(r"([+-]?(?:0|[1-9]\d{0,14}))(?:\.0*)?")
 
@@ -149,7 +153,7 @@ def _decided(counts: Counter[str], are_whole: bool) -> str:
     if are_whole:
         n_once = sum(n == 1 for n in counts.values())
         is_uneven = n_values > _FEW_WHOLE and n_once >= _SHARE_ONCE * n_values
-        is_many = n_values > _MANY_WHOLE or is_identifying(n_values, n_cells)
+        is_many = n_values > _MANY_WHOLE or n_values > max(_FEWEST_WHOLE, n_cells / 2)
         return REGRESS if is_many or is_uneven else CLASSIFY
     is_many = n_values > _MOST_FRACTIONS or 2 * n_values > n_cells > 2
     return REGRESS if is_many else CLASSIFY
@@ -185,6 +189,47 @@ def class_labels(texts: Texts, whole: dict[str, int] | None) -> np.ndarray:
     if whole is not None:
         labels[:] = [None if text is None else whole[text] for text in texts]
     return labels
+
+
+def warn_of_groups(columns: dict[str, Any], target: Target, console: Console) -> None:
+    """Warn of columns that name groups of rows, all of which have the same label.
+
+    Patients and recordings are such groups. New rows come from others, so that a model
+    that has learned their names looks better than it is.
+
+    Parameters
+    ----------
+    columns : dict of str to list
+        Texts of the columns, None where missing; numbers are passed over.
+    target : Target
+        Classes of the rows.
+    console : Console
+        Where to warn.
+    """
+    labels = target.values.tolist()
+    for name, texts in columns.items():
+        if isinstance(texts, list) and _names_groups(texts, labels):
+            option = as_option(name)
+            console.warn(
+                f"all rows with the same {name!r} have the same label. If new rows will "
+                f"have other values there, use --drop {option}, or --sequence {option} "
+                "if the rows of each value are a sequence"
+            )
+
+
+def _names_groups(texts: Texts, labels: list[Any]) -> bool:
+    """Return whether labels agree within each of many values, and not by chance."""
+    pairs = Counter(pair for pair in zip(texts, labels, strict=True) if None not in pair)
+    n_values = len({text for text, _ in pairs})
+    if not len(pairs) == n_values > MANY_VALUES:
+        return False
+    counts = Counter(label for label in labels if label is not None)
+    # Minus the log probability that labels drawn at random agree as well.
+    surprise = sum(
+        (n - 1) * math.log(counts.total() / counts[label])
+        for (_, label), n in pairs.items()
+    )
+    return surprise > _SURPRISE
 
 
 def _check_classes(

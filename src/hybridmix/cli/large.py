@@ -15,8 +15,9 @@ import pandas as pd
 from hybridmix.cli.cells import Marks
 from hybridmix.cli.columns import ColumnKind
 from hybridmix.cli.console import Console
+from hybridmix.cli.frames import as_frame
 from hybridmix.cli.labels import Target, class_labels
-from hybridmix.cli.models import as_frame, numbers_of
+from hybridmix.cli.models import numbers_of
 from hybridmix.cli.tables import CHUNK_ROWS, Chunk, InputError, Table
 from hybridmix.cli.values import Texts, without_mark
 from hybridmix.data.block_readers import Reader

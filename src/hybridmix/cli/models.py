@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 import hybridmix
 from hybridmix._text import with_article
 from hybridmix._typing import FloatArray
 from hybridmix.cli.cells import MISSING, CellError, Column, Marks
+from hybridmix.cli.frames import as_frame
 from hybridmix.cli.sequences import NO_KEYS, Keys
 from hybridmix.cli.tables import Chunk, InputError, Table, not_a_number
 from hybridmix.cli.values import matcher, split
+from hybridmix.data import Schema
 from hybridmix.estimators.chain_fitted import FittedChainsEstimator
+from hybridmix.estimators.machines import FittedMachine
 from hybridmix.io import read_metadata
 from hybridmix.tasks import task_of
 
@@ -110,6 +112,20 @@ class Model:
         return isinstance(self.estimator, FittedChainsEstimator)
 
     @property
+    def is_machine(self) -> bool:
+        """Whether the model is one of maximum entropy discrimination."""
+        return isinstance(self.estimator, FittedMachine)
+
+    def check_density(self) -> None:
+        """Refuse a model that has no density of the rows, where one is needed."""
+        if self.is_machine:
+            raise InputError(
+                f"The model is {with_article(type(self.estimator).__name__)}, which has "
+                "no density of the rows, and that is needed here: use a model of "
+                "hybridmix fit. predict, evaluate and inspect do without."
+            )
+
+    @property
     def unit(self) -> str:
         """What the model is about: a row or a sequence."""
         return task_of(self.estimator).unit
@@ -136,9 +152,15 @@ class Model:
             return [self.target]
         if self.is_classifier:
             return ["label"]
-        schema = self.estimator.target_schema_
-        unnamed = [f"y{k}" for k in range(schema.n_columns)]
-        return list(schema.names or (unnamed if len(unnamed) > 1 else ["target"]))
+        unnamed = [f"y{k}" for k in range(self.estimator.n_outputs_)]
+        names = self._target_names or (unnamed if len(unnamed) > 1 else ["target"])
+        return list(names)
+
+    @property
+    def _target_names(self) -> tuple[str, ...] | None:
+        """Names of the targets, if the model knows them."""
+        schema = getattr(self.estimator, "target_schema_", None)
+        return None if schema is None else schema.names
 
     def target_columns(self, given: str | None) -> list[str]:
         """Return the columns of the targets, as an option, the file or the model says.
@@ -150,7 +172,7 @@ class Model:
         if n_targets == 1:
             name = given or self.target
             return [] if name is None else [name]
-        names = split([given]) if given else self.estimator.target_schema_.names or ()
+        names = split([given]) if given else self._target_names or ()
         if given and len(names) != n_targets:
             raise InputError(
                 f"--target {given}: the model predicts {n_targets} targets; name as many "
@@ -172,7 +194,9 @@ class Model:
     @property
     def kinds(self) -> list[str]:
         """Kinds of the columns."""
-        schema = self.estimator.schema_
+        schema = self._schema
+        if schema is None:
+            return ["real"] * self.estimator.n_features_in_
         kinds = ["unused"] * schema.n_columns
         for kind, positions in (
             ("real", schema.real),
@@ -185,13 +209,21 @@ class Model:
     @property
     def shapes(self) -> dict[int, str]:
         """Shapes of the real columns that are not plain, in words, by position."""
-        return {j: str(shape) for j, shape in self.estimator.schema_.shapes.items()}
+        schema = self._schema
+        return {j: str(shape) for j, shape in schema.shapes.items()} if schema else {}
 
     @property
     def categories(self) -> dict[int, tuple[Any, ...]]:
         """Categories of the categorical columns, by their position."""
-        schema = self.estimator.schema_
+        schema = self._schema
+        if schema is None:
+            return {}
         return dict(zip(schema.categorical, schema.categories, strict=True))
+
+    @property
+    def _schema(self) -> Schema | None:
+        """What training learned about the columns; machines may read numbers alone."""
+        return getattr(self.estimator, "schema_", None)
 
 
 @dataclass(frozen=True)
@@ -306,35 +338,6 @@ def numbers_of(table: Table, chunk: Chunk, name: str, marks: Marks) -> FloatArra
     except CellError as error:
         row = chunk.start + error.position + 1
         raise InputError(not_a_number(table, name, row, error.text)) from None
-
-
-def as_frame(columns: dict[str, Any], kinds: Sequence[str], as_array: bool) -> Any:
-    """Make a data frame of columns, or an array."""
-    n_rows = len(next(iter(columns.values())))
-    if as_array:
-        dtype = object if "categorical" in kinds else float
-        return _stacked(columns.values(), np.empty((n_rows, len(columns)), dtype))
-    kind_of = dict(zip(columns, kinds, strict=True))
-    numbers, words = {}, {}
-    for name, values in columns.items():
-        if kind_of[name] == "categorical":
-            words[name] = pd.Series(values, dtype=object)
-        else:
-            numbers[name] = values
-    # Numbers go into one block: a frame that is made column by column takes minutes for a
-    # hundred thousand of them.
-    block = _stacked(numbers.values(), np.empty((len(numbers), n_rows)).T)
-    frame = pd.DataFrame(block, columns=pd.Index(list(numbers), dtype=object))
-    if words:
-        frame = pd.concat([frame, pd.DataFrame(words)], axis=1)[list(columns)]
-    return frame
-
-
-def _stacked(columns: Iterable[Any], block: np.ndarray) -> np.ndarray:
-    """Write columns next to each other into an empty array; return it."""
-    for j, values in enumerate(columns):
-        block[:, j] = values
-    return block
 
 
 def filled(

@@ -11,6 +11,7 @@ import numpy as np
 
 from hybridmix._estimates import Estimate
 from hybridmix._typing import FloatArray
+from hybridmix.reporting.limits import MOSTLY
 from hybridmix.reporting.sequence_subject import subject_of
 from hybridmix.tasks import Task
 from hybridmix.tasks.base import Cases
@@ -38,6 +39,10 @@ class Quality:
         What the most frequent class, the mean or a simpler density scores instead.
     figures : dict of str to float
         The same by the keys of JSON.
+    rival : str
+        What the model is compared with.
+    floor : float
+        What that scores.
     unit, units : str
         What was scored, in one word, and several of them: rows with a target and so on.
     n_scored, n_trained : int
@@ -54,6 +59,8 @@ class Quality:
     score: Estimate
     comparison: str
     figures: dict[str, float]
+    rival: str
+    floor: float
     unit: str
     units: str
     n_scored: int
@@ -84,10 +91,10 @@ class Quality:
         digits = _digits(spread)
         value = f"{score.value:.{digits}f} ± {spread:.{digits}f}"
         name = self.metric[0].upper() + self.metric[1:]
-        return [
-            f"{name} about {value} on new {self.unit}s; {self.comparison}",
-            f"({self._origin})",
-        ]
+        lines = [f"{name} about {value} on new {self.unit}s; {self.comparison}"]
+        if score.low <= self.floor:
+            lines.append(f"By these {self.unit}s, it may be no better than {self.rival}")
+        return [*lines, f"({self._origin})"]
 
     @property
     def _origin(self) -> str:
@@ -177,12 +184,8 @@ def _hurried(model: Any) -> Any:
 
 def _summary(task: Task, cases: Cases, trial: Trial) -> Quality:
     """Return the figures of a trial."""
-    metric, comparison, figures = _compared(task, trial)
     return Quality(
-        metric=metric,
-        score=task.scores(trial.truth, trial.ours.outputs)[metric],
-        comparison=comparison,
-        figures=figures,
+        **_compared(task, trial),
         unit=task.unit,
         units=task.row[1],
         n_scored=len(trial.rows),
@@ -193,19 +196,34 @@ def _summary(task: Task, cases: Cases, trial: Trial) -> Quality:
     )
 
 
-def _compared(task: Task, trial: Trial) -> tuple[str, str, dict[str, float]]:
-    """Return the metric of a task, and what it is compared with in words and figures."""
+def _compared(task: Task, trial: Trial) -> dict[str, Any]:
+    """Return the score of a trial, and what it is compared with in words and figures."""
     truth = trial.truth
+    scores = task.scores(truth, trial.ours.outputs)
     if task.target == "classes":
         share = float(np.bincount(truth).max() / len(truth))
+        balanced = scores["balanced accuracy"].value
         words = f"most frequent class {share:.2f}"
-        return "accuracy", words, {"most_frequent_class": share}
-    if task.target == "numbers":
-        error = task.scores(truth, trial.ours.outputs)["RMSE"].value
-        usual = float(np.std(truth))
+        if share >= MOSTLY:
+            words += f"; balanced accuracy {balanced:.2f}"
+        metric, rival, floor = "accuracy", "the most frequent class", share
+        figures = {"most_frequent_class": share, "balanced_accuracy": balanced}
+    elif task.target == "numbers":
+        error, usual = scores["RMSE"].value, float(np.std(truth))
         words = f"RMSE {error:.4g}, of the mean alone {usual:.4g}"
-        return "R²", words, {"rmse": error, "rmse_of_mean": usual}
-    [metric] = task.headline
-    other = trial.contenders[1]
-    score = task.scores(truth, other.outputs)[metric].value
-    return metric, f"{other.name} {score:.2f}", {other.name.replace(" ", "_"): score}
+        metric, rival, floor = "R²", "the mean", 0.0
+        figures = {"rmse": error, "rmse_of_mean": usual}
+    else:
+        [metric] = task.headline
+        rival = trial.contenders[1].name
+        floor = task.scores(truth, trial.contenders[1].outputs)[metric].value
+        words = f"{rival} {floor:.2f}"
+        figures = {rival.replace(" ", "_"): floor}
+    return {
+        "metric": metric,
+        "score": scores[metric],
+        "comparison": words,
+        "figures": figures,
+        "rival": rival,
+        "floor": floor,
+    }

@@ -89,6 +89,7 @@ def predictions(
         else predicted_groups(model, frame)
     )
     if with_density:
+        model.check_density()
         columns["log_density"] = TypedColumn.of(estimator.score_samples(frame))
         columns |= flags(estimator.typicality(frame), level_of(estimator))
     return columns
@@ -126,6 +127,7 @@ def predicted_groups(model: Model, frame: Any) -> Columns:
     """Return labels and probabilities of classes, or of components."""
     estimator = model.estimator
     if not hasattr(estimator, "predict_proba"):
+        model.check_density()
         raise InputError(
             f"A {type(estimator).__name__} does not predict; use hybridmix impute or "
             "hybridmix outliers."

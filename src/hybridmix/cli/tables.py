@@ -43,6 +43,7 @@ from hybridmix.cli.text_format import (
 
 TEXT_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 TYPED_SUFFIXES = (".parquet", ".feather")
+_SPREADSHEETS = (".xlsx", ".xls", ".ods")
 CHUNK_ROWS = 20_000
 # Lines of a file that show how it writes fractions.
 _SNIFFED_LINES = 200
@@ -315,6 +316,8 @@ def open_table(path: Path, text: TextFormat = USUAL) -> Table:
         return TextTable(path, text)
     if name.endswith(TYPED_SUFFIXES):
         return TypedTable(path)
+    if name.endswith(_SPREADSHEETS):
+        raise InputError(f"{path} is a spreadsheet: save its sheet as CSV.")
     raise InputError(unknown_format(path))
 
 

@@ -29,9 +29,11 @@ def target_columns(model: Model, table: Table, target: str | None) -> list[str]:
 def check_distribution(regressor: Any) -> None:
     """Refuse regressors that predict means alone, made in Python."""
     if not has_distribution(regressor):
+        has_option = "output" in regressor.get_params(deep=False)
+        remedy = "fit it with output='gaussian', or " if has_option else ""
         raise InputError(
             f"This {type(regressor).__name__} has no predictive distribution, which is "
-            "needed here: fit it with output='gaussian', or use a MixtureRegressor."
+            f"needed here: {remedy}use a MixtureRegressor."
         )
 
 
@@ -81,7 +83,9 @@ def read_all(
         elif named:
             found.extend(labels_of(model, table, chunk, named[0]))
     is_array = isinstance(frames[0], np.ndarray)
-    X = np.concatenate(frames) if is_array else pd.concat(frames, ignore_index=True)
+    X: Any = np.concatenate(frames) if is_array else pd.concat(frames, ignore_index=True)
+    if not is_array:
+        X.index = pd.RangeIndex(1, len(X) + 1)  # as all commands count rows
     if not found:
         return X, None
     if not model.is_regressor:

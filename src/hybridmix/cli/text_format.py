@@ -60,11 +60,13 @@ def sniffed_separator(header: str) -> str:
 
 def sniffed_decimal(lines: list[str], separator: str) -> str:
     """Return a comma if fractions in the first lines have commas and never points."""
-    if separator == ",":
-        return "."
-    cells = [cell.strip(' "\r\n') for line in lines for cell in line.split(separator)]
+    cells = [cell.strip(' "\r\n') for cell in _cells(lines, separator)]
+    # Where commas separate cells, fractions are in quotes, and "1,467" may be a thousand
+    # and more.
     with_comma = any(
-        re.fullmatch(r"[+-]?(\d+|\d{1,3}(\.\d{3})+),\d+", cell) for cell in cells
+        re.fullmatch(r"[+-]?(\d+|\d{1,3}(\.\d{3})+),\d+", cell)
+        and (separator != "," or grouping_of(cell, ".") is None)
+        for cell in cells
     )
     # 1.467 may be a thousand and more.
     with_point = any(
@@ -72,6 +74,16 @@ def sniffed_decimal(lines: list[str], separator: str) -> str:
         for cell in cells
     )
     return "," if with_comma and not with_point else "."
+
+
+def _cells(lines: list[str], separator: str) -> list[str]:
+    """Return the cells of some lines, of which the last may end within quotes."""
+    if separator != ",":
+        return [cell for line in lines for cell in line.split(separator)]
+    try:
+        return [cell for row in csv.reader(lines) for cell in row]
+    except csv.Error:
+        return []
 
 
 def distinct_names(names: Sequence[str]) -> list[str]:

@@ -12,7 +12,7 @@ from rich.table import Table as RichTable
 
 from hybridmix._text import printable
 from hybridmix._typing import FloatArray
-from hybridmix.cli import sequence_views
+from hybridmix.cli import machine_views, sequence_views
 from hybridmix.cli.columns import ColumnKind
 from hybridmix.cli.grids import grid
 from hybridmix.cli.guilt import GuiltyCell
@@ -136,7 +136,7 @@ def outliers(
         (
             row.row,
             f"{row.typicality:.1f}",
-            f"{np.exp(row.typicality):.1e}",
+            f"{np.exp(row.typicality):.2g}",
             "yes" if row.typicality < level else "no",
             *(_excerpt(row.cells[name]) for name in names),
             _blamed(row, cells) if row.typicality < level else "",
@@ -159,7 +159,8 @@ def outliers(
             for row, cells in zip(worst, guilty, strict=True)
         ],
     }
-    summary = f"{n_flagged} of {len(scores)} {unit}s are outliers"
+    verb = "is an outlier" if n_flagged == 1 else "are outliers"
+    summary = f"{n_flagged:,} of {len(scores):,} {unit}s {verb}"
     return values, summary, grid(header, rows, right=header[:3])
 
 
@@ -201,6 +202,8 @@ def described(model: Model) -> dict[str, Any]:
         "missing_marks": sorted(model.marks),
         "converged": bool(estimator.converged_),
     }
+    if model.is_machine:
+        return values | machine_views.described_machine(model)
     if model.is_sequential:
         values |= sequence_views.described_chains(model)
     elif model.is_classifier:
@@ -255,11 +258,13 @@ def predicted_by(values: Mapping[str, Any]) -> str:
 def inspection(values: dict[str, Any]) -> list[Any]:
     """Show what `described` returns."""
     parts = [*_heading(values), _known_columns(values["columns"])]
+    if "machine" in values:
+        return [*parts, *machine_views.machine(values)]
     if "predictions" in values:
         own = values["predictions"]
         parts.append(predicted_by(own))
         if own.get("target_shape"):
-            parts.append(f"The target is {own['target_shape']}.")
+            parts.append(f"Shape of the target: {own['target_shape']}.")
     if values["members"] or "predictions" in values:
         what = (
             "Density of the sequences"
@@ -303,7 +308,8 @@ def leaderboard(tried: Sequence[Mapping[str, Any]], units: str = "rows") -> list
     ]
     header = ("candidate", "score", "± error", "seconds", "share")
     title = (
-        f"{len(tried)} candidates were compared on held-out {units}; the best of them:"
+        f"{len(tried)} candidates were compared on held-out {units} (score: mean log "
+        "probability, the higher the better); the best of them:"
     )
     if len(tried) == 1:
         title = f"One candidate was tried, and scored on held-out {units}:"
@@ -365,7 +371,8 @@ def _parts(values: dict[str, Any]) -> RichTable:
         (group["label"], f"{group['prior']:.3f}", _shares(group["components"]))
         for group in values["classes"]
     ]
-    return grid(("class", "share", "components"), shares, right=("share",))
+    header = ("class", "share", "shares of its components")
+    return grid(header, shares, right=("share",))
 
 
 def _excerpt(text: str) -> str:

@@ -144,6 +144,7 @@ def given_or_fitted(
     matching = load_matching(
         model, table, console, na, allow_missing, keys=keys, text=text
     )
+    matching.model.check_density()
     if own.target is not None:
         own.check_target(matching)
     return matching

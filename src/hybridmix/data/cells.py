@@ -115,6 +115,13 @@ def refused_change(label: str, dtype: object) -> TypeError:
     )
 
 
+def in_precision(values: np.ndarray, single: bool) -> FloatArray:
+    """Return numbers in double precision, or as they are if they may stay single."""
+    if single and values.dtype == np.float32:
+        return values
+    return np.asarray(values, dtype=np.float64)
+
+
 def are_numbers(values: Iterable[object]) -> bool:
     """Return whether all cells that are not missing are numbers; booleans are not."""
     return all(

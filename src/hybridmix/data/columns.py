@@ -11,6 +11,7 @@ import numpy as np
 from hybridmix._typing import FloatArray
 from hybridmix.data.cells import (
     are_numbers,
+    in_precision,
     is_missing,
     label_of,
     numbers_in,
@@ -44,8 +45,11 @@ class Columns(Protocol):
         """Return whether the type of a column makes it categorical."""
         ...
 
-    def real(self, columns: Sequence[int]) -> FloatArray:
+    def real(self, columns: Sequence[int], single: bool = False) -> FloatArray:
         """Return real columns as (n, d), NaN where missing.
+
+        Tables of single precision stay what they are if `single` is true, which spares
+        a copy of twice their size; all others become double precision.
 
         Text that spells numbers is converted; columns of anything else are refused,
         unless all of their cells are missing. Empty text and "nan" are not numbers, but
@@ -103,12 +107,12 @@ class ArrayColumns:
             raise refused_type(f"column {column}", self._array.dtype)
         return kind in "bUS"
 
-    def real(self, columns: Sequence[int]) -> FloatArray:
+    def real(self, columns: Sequence[int], single: bool = False) -> FloatArray:
         kind = self._array.dtype.kind
         if kind in "fiu":
             whole = len(columns) == self.n_columns
             array = self._array if whole else self._array[:, list(columns)]
-            return np.asarray(array, dtype=np.float64)
+            return in_precision(array, single)
         result = np.empty((self.n_rows, len(columns)))
         for position, column in enumerate(columns):
             cells, label = self._array[:, column], f"column {column}"

@@ -267,7 +267,7 @@ class _ColumnKeys:
     def row_hashes(self, real: FloatArray, codes: IntArray) -> Hashes:
         """Return one number for each row, from real values and category numbers."""
         # Adding zero turns minus zero into zero; NaN has many patterns of bits.
-        values = np.ascontiguousarray(real) + 0.0
+        values = np.ascontiguousarray(real, dtype=np.float64) + 0.0
         values[np.isnan(values)] = np.nan
         bits = values.view(np.uint64)
         bits ^= self.real

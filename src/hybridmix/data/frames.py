@@ -107,10 +107,10 @@ class FrameColumns:
             return False
         raise refused_type(self._label(column), kind.dtype)
 
-    def real(self, columns: Sequence[int]) -> FloatArray:
+    def real(self, columns: Sequence[int], single: bool = False) -> FloatArray:
         is_numeric = [self._kinds[column].is_numeric for column in columns]
         if all(is_numeric):
-            return self._numeric(columns)
+            return self._numeric(columns, single)
         result = np.empty((self.n_rows, len(columns)))
         numeric = [c for c, flag in zip(columns, is_numeric, strict=True) if flag]
         result[:, is_numeric] = self._numeric(numeric)
@@ -118,13 +118,13 @@ class FrameColumns:
             result[:, position] = self._converted(columns[position])
         return result
 
-    def _numeric(self, columns: Sequence[int]) -> FloatArray:
+    def _numeric(self, columns: Sequence[int], single: bool = False) -> FloatArray:
         """Return columns of numbers, all at once."""
         if not columns:
             return np.empty((self.n_rows, 0))
         whole = len(columns) == self.n_columns
         part = self._frame if whole else self._frame[:, list(columns)]
-        return numbers_of(part)
+        return numbers_of(part, single)
 
     def _converted(self, column: int) -> FloatArray:
         """Return a column that is not of numbers, but may spell them."""

@@ -13,6 +13,9 @@ from hybridmix._typing import BoolArray, IntArray
 from hybridmix.data.columns import as_frame, is_missing
 from hybridmix.data.rows import UNLABELLED
 
+# Whole numbers from zero to less than this are numbered by counting.
+_MOST_COUNTED = 1 << 16
+
 
 def encode_labels(y: object, unlabelled: object = -1) -> tuple[np.ndarray, IntArray]:
     """Give the classes numbers.
@@ -38,7 +41,8 @@ def encode_labels(y: object, unlabelled: object = -1) -> tuple[np.ndarray, IntAr
     is_missing_label = _unlabelled_rows(labels, None)
     is_unlabelled = _unlabelled_rows(labels, unlabelled)
     known = _known_labels(labels, is_unlabelled)
-    if unlabelled == -1 and set(np.unique(known).tolist()) == {1}:
+    classes, numbers = _numbered(known)
+    if unlabelled == -1 and classes.tolist() == [1]:
         if np.any(is_unlabelled & ~is_missing_label):
             warnings.warn(
                 "y holds only -1 and 1, which are taken for two classes. Pass "
@@ -48,10 +52,12 @@ def encode_labels(y: object, unlabelled: object = -1) -> tuple[np.ndarray, IntAr
             )
         is_unlabelled = is_missing_label
         known = _known_labels(labels, is_unlabelled)
+        classes, numbers = _numbered(known)
     if len(known) == 0:
-        raise ValueError("y has no label: every row is marked as unlabelled.")
-    check_classification_targets(known)
-    classes, numbers = np.unique(known, return_inverse=True)
+        raise ValueError(
+            "y has no label: it is empty, or every row is marked as unlabelled."
+        )
+    _check_targets(known, classes)
     if classes.dtype.kind == "f" and np.all(classes == classes.astype(int)):
         # NaN among whole numbers made them floats; without it they are whole again.
         classes = classes.astype(int) if np.any(is_unlabelled) else classes
@@ -107,6 +113,26 @@ def _known_labels(labels: np.ndarray, is_unlabelled: BoolArray) -> np.ndarray:
             "all of them numbers."
         )
     return np.array(known.tolist())
+
+
+def _numbered(known: np.ndarray) -> tuple[np.ndarray, IntArray]:
+    """Return the distinct labels (C,), sorted, and which one each label is, (n,)."""
+    if known.dtype.kind in "iu" and len(known) and known.min() >= 0:
+        most = min(len(known), _MOST_COUNTED)
+        if known.max() < most:
+            # Counting takes a fraction of the time of sorting.
+            places = known.astype(np.intp)
+            occurs = np.bincount(places) > 0
+            classes = np.flatnonzero(occurs).astype(known.dtype)
+            return classes, (np.cumsum(occurs) - 1)[places]
+    return np.unique(known, return_inverse=True)
+
+
+def _check_targets(known: np.ndarray, classes: np.ndarray) -> None:
+    """Let scikit-learn refuse or warn of targets that are not classes."""
+    # Nothing is wrong with whole numbers that repeat each other, and looking takes long.
+    if known.dtype.kind not in "iu" or len(known) < 2 * len(classes):
+        check_classification_targets(known)
 
 
 def _kind_of(label: object) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hybridmix._typing import FloatArray
-from hybridmix.data.cells import is_missing
+from hybridmix.data.cells import in_precision, is_missing
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
@@ -113,14 +113,17 @@ def _library(frame: Frame) -> Any:
     return nw.get_native_namespace(frame)
 
 
-def numbers_of(frame: Frame) -> FloatArray:
-    """Return the columns of a frame of numbers as (n, d), NaN where missing."""
+def numbers_of(frame: Frame, single: bool = False) -> FloatArray:
+    """Return the columns of a frame of numbers as (n, d), NaN where missing.
+
+    They are in double precision, or if asked in single precision if they are so.
+    """
     if frame.implementation.is_pandas():
         native = frame.to_native()
         if not all(isinstance(dtype, np.dtype) for dtype in native.dtypes.tolist()):
             values = native.to_numpy(dtype=np.float64, na_value=np.nan)
             return np.asarray(values, dtype=np.float64)
-    return np.asarray(frame.to_numpy(), dtype=np.float64)
+    return in_precision(frame.to_numpy(), single)
 
 
 def cell_lists(frame: Frame, kinds: list[Kind]) -> list[list[object]]:

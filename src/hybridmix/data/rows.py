@@ -368,7 +368,9 @@ def _training_order(labels: IntArray, observed: BoolArray | None) -> IntArray | 
     if observed is None:
         if bool(np.all(labels[:-1] <= labels[1:])):
             return None
-        return np.argsort(labels, kind="stable")
+        # Short numbers are sorted digit by digit, in a fraction of the time.
+        short = labels.astype(np.int16) if labels.max() < 1 << 15 else labels
+        return np.argsort(short, kind="stable")
     patterns = pattern_numbers(observed)[0]
     n_missing = observed.shape[1] - observed.sum(axis=1)
     return np.lexsort((patterns, n_missing, labels))

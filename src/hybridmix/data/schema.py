@@ -238,10 +238,13 @@ class Schema:
 
     # Tables -----------------------------------------------------------------------
 
-    def encode(self, columns: Columns, strict: bool = False) -> Table:
+    def encode(
+        self, columns: Columns, strict: bool = False, single: bool = False
+    ) -> Table:
         """Encode a table; unseen categories become missing, with one warning.
 
-        If it is to be strict, they are refused instead.
+        If it is to be strict, they are refused instead. Values in single precision stay
+        so in the table if `single` is true.
         """
         codes = np.empty((columns.n_rows, len(self.categorical)), dtype=np.int32)
         unseen: dict[str, object] = {}
@@ -254,7 +257,7 @@ class Schema:
                 unseen[label] = min(strangers, key=str)
         if unseen:
             report_unseen(unseen, strict)
-        real = columns.real(self.real)
+        real = columns.real(self.real, single)
         return Table(self, real, codes, check_finite(real, self.names, self.real))
 
     def decode(self, rows: Rows) -> object:

@@ -164,6 +164,8 @@ class Sequences:
             Only with `target`: the labels of the sequences; NaN or None for those that
             have none. Of a table in blocks, the name of their column.
         """
+        names = sequence if isinstance(sequence, list) else [sequence]
+        _refuse_repeated([*names, *(n for n in (time, target) if n is not None)])
         source = source_of(frame)
         if source is not None:
             blocks = SequenceTable.of(source, sequence, time, target)
@@ -173,7 +175,6 @@ class Sequences:
             raise TypeError(
                 f"from_long reads data frames; got: {type(frame).__name__}. {WAYS_IN}"
             )
-        names = sequence if isinstance(sequence, list) else [sequence]
         if not names or len(table) == 0:
             raise ValueError(
                 f"The frame has {len(table)} rows and {len(names)} columns that name "
@@ -295,7 +296,7 @@ class Sequences:
         )
 
     def split(self, values: object) -> list[Stack]:
-        """Split what has one row per frame into parts for each sequence.
+        """Split values with one row per frame into one part per sequence.
 
         Parameters
         ----------
@@ -336,6 +337,16 @@ class Sequences:
 def _arranged(frame: Stack, arranged: Arrangement) -> Sequences:
     rows = frame if arranged.is_sorted else take_rows(frame, arranged.order)
     return Sequences(rows, arranged.lengths, arranged.ids)
+
+
+def _refuse_repeated(names: list[ColumnName]) -> None:
+    """Refuse a column that is to be several things at once."""
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(
+                f"Column {name!r} is given twice: the ids, the times and the target are "
+                "in different columns."
+            )
 
 
 def as_stack(frames: object) -> Stack:

@@ -180,7 +180,8 @@ class Sample:
         rows = rows[:: max(1, -(-len(rows) // MOST_SEARCHED))]
         n_groups = 1 if groups is None else len(np.unique(groups[rows]))
         most = max(_MOST_ROWS, _MOST_PER_GROUP * n_groups)
-        matrix = np.ascontiguousarray(columns.real(positions)[rows].T)
+        cells = columns.real(positions, single=True)[rows]
+        matrix = np.ascontiguousarray(cells.T, dtype=np.float64)
         return cls(
             columns.names,
             dict(zip(positions, matrix, strict=True)),

@@ -24,6 +24,8 @@ from hybridmix.data.shaping import Shaping
 # Rows of less weight, relative to the heaviest one, get this weight. It is far
 # too small to be seen in a sum, and large enough that products with it do not vanish.
 _LEAST_WEIGHT = 2.0**-500
+# Rows are summarised in blocks of this part of the usual size, which stay in the cache.
+_ARRAYS = 16
 # Powers of two up to this exponent are ordinary floats, and so are their inverses.
 _ORDINARY = 1000
 
@@ -74,24 +76,25 @@ class RealSummary:
         weights : ndarray of shape (n,) or None
             Weights of the rows, of at most one; None when all are one.
         """
-        # Sums in another order of memory would differ in the last bits.
-        values = np.ascontiguousarray(values)
-        present: FloatArray | float = 1.0
+        # Sums in another order of memory would differ in the last bits; columns that
+        # are contiguous are summed fastest.
+        values = np.ascontiguousarray(values.T)
+        present: FloatArray | None = None
         hole = np.isnan(values)
-        weight = np.full(values.shape[1], float(len(values)))
+        weight = np.full(len(values), float(values.shape[1]))
         if weights is not None or hole.any():
-            present = ~hole * (1.0 if weights is None else weights[:, None])
+            present = ~hole * (1.0 if weights is None else weights)
             values = np.where(present > 0.0, values, 0.0)
-            weight = present.sum(axis=0)
-        largest = np.abs(values).max(axis=0, initial=0.0)
+            weight = present.sum(axis=1)
+        largest = np.abs(values).max(axis=1, initial=0.0)
         values = _in_units(values, np.frexp(largest)[1])
-        mean = _quotient((values * present).sum(axis=0), weight)
+        mean = _quotient(_weighted(values, present).sum(axis=1), weight)
         # A mean of many rows is rounded. The mean of what is left corrects it, so that
         # equal values have no deviation.
-        values -= mean
-        rest = values * present
-        shift = _quotient(rest.sum(axis=0), weight)
-        squares = (rest * values).sum(axis=0) - weight * shift**2
+        values -= mean[:, None]
+        rest = _weighted(values, present)
+        shift = _quotient(rest.sum(axis=1), weight)
+        squares = (rest * values).sum(axis=1) - weight * shift**2
         return cls(weight, largest, mean + shift, np.maximum(squares, 0.0))
 
     @classmethod
@@ -106,10 +109,10 @@ class RealSummary:
         shaping = Shaping({}) if shaping is None else shaping
         blocks = (
             cls.of(
-                shaping.forward(values[block].T).T,
+                shaping.forward(np.asarray(values[block].T, np.float64)).T,
                 None if weights is None else weights[block],
             )
-            for block in row_chunks(n_rows, 3 * max(n_columns, 1))
+            for block in row_chunks(n_rows, _ARRAYS * max(n_columns, 1))
         )
         return reduce(cls.merged, blocks)
 
@@ -191,7 +194,7 @@ class TableSummary:
             Shapes of real columns, by position. They must be known beforehand: moments
             are those of the shaped columns.
         """
-        matrix = columns.real(real)
+        matrix = columns.real(real, single=True)
         check_finite(matrix, columns.names, real)
         categories = (
             _seen(columns.values(j), weights, label_of(columns.names, j))
@@ -241,10 +244,15 @@ def check_finite(
 
 
 def _in_units(values: FloatArray, exponent: IntArray) -> FloatArray:
-    """Divide columns by powers of two."""
+    """Divide columns (d, n) by powers of two."""
     if np.abs(exponent).max(initial=0) <= _ORDINARY:
-        return values * np.ldexp(1.0, -exponent)
-    return np.ldexp(values, -exponent)  # several times slower
+        return values * np.ldexp(1.0, -exponent)[:, None]
+    return np.ldexp(values, -exponent[:, None])  # several times slower
+
+
+def _weighted(values: FloatArray, present: FloatArray | None) -> FloatArray:
+    """Return values times how much they count; None if all count one."""
+    return values if present is None else values * present
 
 
 def _quotient(numerator: FloatArray, denominator: FloatArray) -> FloatArray:

@@ -38,7 +38,8 @@ class Table:
     schema : Schema
         What is known of its columns.
     real : ndarray of shape (n, d)
-        Real values as they are, NaN where missing.
+        Real values as they are, NaN where missing; in training they may be in single
+        precision, and all that is done with them is done in double precision.
     codes : ndarray of shape (n, f)
         Category numbers, -1 where missing.
     has_holes : bool
@@ -86,7 +87,7 @@ class Table:
         return Rows(real, observed, codes)
 
     def _encoded(self, index: slice | IntArray) -> Rows:
-        values = self.real[index].T
+        values = self._values(index)
         real = self.schema.standardised(values)
         observed = None
         if self.has_holes or self.schema.shaping.spiked:
@@ -98,6 +99,10 @@ class Table:
         rows = Rows(real, observed, np.ascontiguousarray(codes))
         return rows.astype(self.dtype)
 
+    def _values(self, index: slice | IntArray = slice(None)) -> FloatArray:
+        """Return real values (d, n) of some rows, in double precision."""
+        return np.asarray(self.real[index].T, dtype=np.float64)
+
     @property
     def observed(self) -> BoolArray | None:
         """Mask (d, n) of the real cells that rows have, without spikes; None for all."""
@@ -105,7 +110,7 @@ class Table:
         if not self.has_holes and not shaping.spiked:
             return None
         observed = ~np.isnan(self.real).T
-        shaping.hide(observed, shaping.codes(self.real.T))
+        shaping.hide(observed, shaping.codes(self._values()))
         return None if observed.all() else observed
 
     def log_volume(self) -> FloatArray | float:
@@ -113,7 +118,7 @@ class Table:
         log_scale = np.log(self.schema.scale)
         observed = self.observed
         if self.schema.shapes:
-            mapped = self.schema.shaping.log_volume(self.real.T)
+            mapped = self.schema.shaping.log_volume(self._values())
             if observed is None:
                 return mapped + log_scale.sum()
             return np.asarray(mapped + log_scale @ observed, dtype=np.float64)

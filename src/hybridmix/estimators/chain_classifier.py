@@ -189,7 +189,7 @@ class ChainClassifier(ClassifierMixin, FittedChainsEstimator):
         return self._state_probabilities(read, self._chosen_classes(read.rows, y))
 
     def filter(self) -> ClassFilter:
-        """Return a filter that takes frames as they come.
+        """Return a filter that takes frames as they arrive.
 
         Returns
         -------

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils.validation import check_consistent_length
 
+from hybridmix._text import printable
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import Schema, Table, read_table, read_training_table
 from hybridmix.data.columns import Columns
@@ -102,22 +104,27 @@ def read_training_sequences(
     """
     sequences = read_sequences(X, lengths)
     n = len(sequences)
-    if labels is not None:
-        check_consistent_length(np.empty(n), labels)
-    columns, attributes = read_training_table(estimator, sequences.frames)
+    if labels is not None and len(labels) != n:
+        raise ValueError(
+            f"y has {len(labels)} labels, but X has {n} sequences: pass one label for "
+            "each sequence, not for each frame."
+        )
+    with naming_frames(sequences):
+        columns, attributes = read_training_table(estimator, sequences.frames)
     weights = read_weights(sample_weight, n)
     own = np.zeros(n, np.intp) if labels is None else labels
     by_frame = None if weights is None else np.repeat(weights, sequences.lengths)
-    schema = Schema.learn(
-        columns,
-        categorical_features,
-        column_shapes,
-        weights=by_frame,
-        scaling=scaling,
-        groups=None if labels is None else np.repeat(labels, sequences.lengths),
-    )
-    warn_of_suspects(columns, schema, categorical_features)
-    table = schema.encode(columns)
+    with naming_frames(sequences):
+        schema = Schema.learn(
+            columns,
+            categorical_features,
+            column_shapes,
+            weights=by_frame,
+            scaling=scaling,
+            groups=None if labels is None else np.repeat(labels, sequences.lengths),
+        )
+        warn_of_suspects(columns, schema, categorical_features)
+        table = schema.encode(columns)
     attributes["fingerprint_"] = Fingerprint.of(table, by_frame)
     dataset = SequenceDataset.arrange(table, sequences.lengths, own, weights)
     return TrainingSequences(dataset, schema, classes, attributes)
@@ -128,7 +135,27 @@ def read_encoded(
 ) -> EncodedSequences:
     """Read sequences, check their columns against those of training, and encode them."""
     sequences = read_sequences(X, lengths)
-    columns = read_table(estimator, sequences.frames)
-    table = schema.encode(columns)
+    with naming_frames(sequences):
+        columns = read_table(estimator, sequences.frames)
+        table = schema.encode(columns)
     rows = SequenceRows(table[:], sequences.lengths)
     return EncodedSequences(sequences, columns, table, rows)
+
+
+@contextmanager
+def naming_frames(sequences: Sequences) -> Iterator[None]:
+    """Let errors about a row of all frames say of which sequence it is."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        named = re.search(r"\brow (\d+)", str(error))
+        if named is None:
+            raise
+        row, ends = int(named[1]), np.cumsum(sequences.lengths)
+        number = int(np.searchsorted(ends, row, side="right"))
+        frame = row - int(ends[number] - sequences.lengths[number])
+        ids = sequences.ids
+        name = f"{number}" if ids is None else printable(repr(ids[number]))
+        raise type(error)(
+            f"{error} Of all frames, row {row} is frame {frame} of sequence {name}."
+        ) from error

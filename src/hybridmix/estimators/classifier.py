@@ -47,7 +47,7 @@ from hybridmix.training.run import ClassifierOptions
 @registered
 @dataclass(eq=False, repr=False, kw_only=True)
 class HybridMixtureClassifier(MixtureClassifier, StreamEstimator):
-    r"""A classifier that models each class by mixture densities.
+    r"""Classify rows with mixture densities for each class.
 
     .. math:: p_m(x, c) = \pi_c \sum_{k=1}^{K_c} \alpha_{ck}\, p(x \mid c, k), \qquad
               p(c \mid x) = \sum_m s_m\, \frac{p_m(x, c)}{\sum_{c'} p_m(x, c')}

@@ -24,7 +24,7 @@ from hybridmix.models.mixture import MixtureEvaluation
 @registered
 @dataclass(eq=False, repr=False, kw_only=True)
 class MixtureDensity(DensityMixin, StreamedDensity):
-    r"""A mixture density for real, categorical and mixed tables with holes.
+    r"""Model a table of numbers and categories by a mixture density.
 
     .. math:: p(x) = \sum_{k=1}^{K} \alpha_k\, p(x \mid k)
 

@@ -46,7 +46,7 @@ _MIXTURES = ("pool", "classes")
 @registered
 @dataclass(eq=False, repr=False, kw_only=True)
 class MixtureEmbedding(TransformerMixin, DensityEstimator):
-    r"""Turn rows into features that the components of a mixture give them.
+    r"""Turn rows into features, using the components of a mixture.
 
     A mixture is fitted to the table. With :math:`\ell_k = \log \alpha_k p(x \mid k)`, of
     what a row has, its features are posteriors of the components,

@@ -32,7 +32,7 @@ from hybridmix.training.run import check_class_prior
 @registered
 @dataclass(eq=False, repr=False, kw_only=True)
 class HybridHMMClassifier(ChainClassifier, ChainEstimator):
-    r"""A classifier of sequences that models each class by a hidden Markov model.
+    r"""Classify sequences with a hidden Markov model for each class.
 
     .. math:: p(x_{1:T}, c) = \pi_c \sum_{s_{1:T}} a_{c s_1}
               \prod_{t=2}^{T} A_{c s_{t-1} s_t} \prod_{t=1}^{T} p(x_t \mid c, s_t)

@@ -25,7 +25,7 @@ from hybridmix.models.chains import Chains
 @registered
 @dataclass(eq=False, repr=False, kw_only=True)
 class HMMDensity(DensityMixin, ChainEstimator):
-    r"""A hidden Markov model of real, categorical and mixed sequences with holes.
+    r"""Model sequences of numbers and categories by a hidden Markov model.
 
     .. math:: p(x_{1:T}) = \sum_{s_{1:T}} a_{s_1} \prod_{t=2}^{T} A_{s_{t-1} s_t}
               \prod_{t=1}^{T} p(x_t \mid s_t)
@@ -160,7 +160,7 @@ class HMMDensity(DensityMixin, ChainEstimator):
         return float(np.mean(np.asarray(self.score_samples(X, lengths))))
 
     def filter(self) -> SequenceFilter:
-        """Return a filter that takes frames as they come.
+        """Return a filter that takes frames as they arrive.
 
         Returns
         -------

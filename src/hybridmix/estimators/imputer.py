@@ -21,7 +21,7 @@ from hybridmix.training.density import bootstrapped
 @registered
 @dataclass(eq=False, repr=False, kw_only=True)
 class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, DensityEstimator):
-    """Fill holes by what a mixture density expects, given what is observed.
+    """Fill missing cells with what a mixture expects, given the observed cells.
 
     A real value is filled by its conditional mean, a category by the most probable one.
     `draw` completes a table several times instead, by draws that show how uncertain the
@@ -85,7 +85,7 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, DensityEstimator):
         return True
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit the mixture that holes are filled from.
+        """Fit the mixture that fills the holes.
 
         Parameters
         ----------

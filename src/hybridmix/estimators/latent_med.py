@@ -37,7 +37,7 @@ from hybridmix.training.record import INTERRUPTED
 @registered
 @dataclass(eq=False, repr=False)
 class LatentMEDClassifier(ScoredClassifier, FunctionEstimator):
-    r"""Classify by mixtures of Gaussians that are trained by margins.
+    r"""Classify rows with mixtures of Gaussians that are trained with margins.
 
     Each class is a mixture of Gaussians with unit covariance in the space of a kernel,
     and a row scores :math:`S_c(x) = \log \sum_{k \in c} e^{\mu_k^\top \phi(x) + a_k}` in

@@ -79,7 +79,7 @@ _MARGIN_PRIORS: dict[str, Callable[[float, float, float], MarginPrior]] = {
 @registered
 @dataclass(eq=False, repr=False)
 class MEDClassifier(ScoredClassifier, TableMachine):
-    r"""Classify by a distribution over models that is trained by margins.
+    r"""Classify rows with a distribution over models that is trained with margins.
 
     Of all distributions over models :math:`\Theta` (and over margins :math:`\gamma` of
     the rows), maximum entropy discrimination takes the one that is closest to the prior

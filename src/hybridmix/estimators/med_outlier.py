@@ -35,7 +35,7 @@ _ROUNDING = 1e-3
 @registered
 @dataclass(eq=False, repr=False)
 class MEDOutlierDetector(OutlierMixin, MachineEstimator):
-    r"""Flag rows where a function that is to be high on the training rows is low.
+    r"""Flag rows by a function that is trained to be high on ordinary rows.
 
     Of all distributions over functions, the one that is closest to the prior and gives
     the training rows a margin in expectation:

@@ -273,7 +273,7 @@ class MEDMultiTaskClassifier(ClassifierMixin, TaskEstimator):
 @registered
 @dataclass(eq=False, repr=False)
 class MEDMultiTaskRegressor(RegressorMixin, TaskEstimator):
-    r"""Predict real targets of several tasks that share their features.
+    r"""Predict numbers for several tasks that share their features.
 
     As in `MEDMultiTaskClassifier`, each task has a linear function of its own, and a
     column is included for all tasks or for none. Each row has two constraints, one for

@@ -46,7 +46,7 @@ _OBJECTIVES = ("hybrid", "conditional", "margin")
 @registered
 @dataclass(eq=False, repr=False, kw_only=True)
 class MixtureNetworkClassifier(FittedNetwork, MixtureEstimator):
-    r"""A classifier that reads classes off the components of a mixture.
+    r"""Classify rows with an output layer on the components of a mixture.
 
     .. math:: \log p(x, c) = \log p(x) + \log \operatorname{softmax}_c
               \big( b + W g(x) \big)
@@ -200,7 +200,7 @@ class MixtureNetworkClassifier(FittedNetwork, MixtureEstimator):
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None
     ) -> Self:
-        """Fit mixtures, and the output layer that reads classes off their components.
+        """Fit mixtures, and the output layer on their components.
 
         Parameters
         ----------

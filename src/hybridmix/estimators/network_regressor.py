@@ -43,7 +43,7 @@ _LEAST_DEVIATION = 1e-9
 @registered
 @dataclass(eq=False, repr=False, kw_only=True)
 class MixtureNetworkRegressor(FittedRegressor, DensityEstimator):
-    r"""Predict real targets by a linear layer on the components of a mixture.
+    r"""Predict numbers with a linear layer on the components of a mixture.
 
     .. math:: \hat y(x) = b + W g(x)
 

@@ -166,7 +166,7 @@ class MixtureEstimator(FittedMixture):
             groups=labels,
         )
         warn_of_suspects(columns, schema, categorical)
-        table = replace(schema.encode(columns), dtype=DTYPES[self.dtype])
+        table = replace(schema.encode(columns, single=True), dtype=DTYPES[self.dtype])
         attributes["fingerprint_"] = Fingerprint.of(table, weights)
         return TrainingTable(table, weights, attributes)
 

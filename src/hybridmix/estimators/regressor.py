@@ -50,7 +50,7 @@ from hybridmix.training.starts import METHODS
 @registered
 @dataclass(eq=False, repr=False, kw_only=True)
 class MixtureRegressor(MixtureForecaster, StreamEstimator):
-    r"""A regressor that models rows and targets by mixture densities.
+    r"""Predict numbers, with intervals, from mixture densities of rows and targets.
 
     .. math:: p_m(x, y) = \sum_k \alpha_{mk}\, p_m(x, y \mid k), \qquad
               p(y \mid x) = \sum_m s_m\, \frac{p_m(x, y)}{\int p_m(x, y')\, dy'}

@@ -50,7 +50,7 @@ from hybridmix.training.search import (
 @registered
 @dataclass(eq=False, repr=False, kw_only=True)
 class HybridMixtureClassifierCV(MixtureClassifier):
-    r"""A `HybridMixtureClassifier` whose main parameters are chosen by cross-validation.
+    r"""Choose the parameters of a `HybridMixtureClassifier` by cross-validation.
 
     Every combination of ``covariance_type``, ``n_factors``, ``covariance_prior``,
     ``n_components``, ``margin`` and ``tradeoff`` is scored. Combinations share what they
@@ -245,7 +245,7 @@ class HybridMixtureClassifierCV(MixtureClassifier):
         self._check_options()
 
     def restore_unsaved(self) -> None:
-        """Make the scorer anew, after the search has been loaded from a file."""
+        """Restore the scorer after the search has been loaded from a file."""
         from sklearn.metrics import check_scoring
 
         self.scorer_ = check_scoring(self.best_estimator_, self.scoring)

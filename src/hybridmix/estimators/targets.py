@@ -45,6 +45,10 @@ class RealTargets(MultiOutputMixin, RegressorMixin):
     n_outputs_: int
     target_ndim_: int
 
+    @property
+    def _has_distribution(self) -> bool:
+        return False
+
     def _shaped(self, values: FloatArray) -> FloatArray:
         """Turn (t, n), or (t, q, n), into (n,) or (n, t), with q as the last axis."""
         values = np.moveaxis(values, -1, 0)

@@ -65,7 +65,7 @@ class Explorer:
 
 
 def explore(model: Any, X: Any = None, y: Any = None, *, port: int = 0) -> Explorer:
-    """Open a local page on which a fitted model answers questions at once.
+    """Open a local page where you can try a fitted model.
 
     Pick a row or type one, hide and edit its cells, and watch class probabilities, the
     values that the model expects, how typical the row is and which cells are to blame.

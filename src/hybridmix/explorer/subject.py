@@ -118,12 +118,19 @@ class Explored:
             "classes": list(map(printable, subject.class_names)),
             "targets": list(subject.target_names) if subject.has_numbers else [],
             "n_rows": subject.n_rows,
+            "first_row": self._first_row(),
             "is_drawn": self.is_drawn,
             "has_labels": has_labels,
             "threshold": subject.threshold,
             "suggested": self._suggested(),
             "shown": shown_columns(self.schema),
         }
+
+    def _first_row(self) -> int:
+        """Return the number of the first row, as the table counts its rows."""
+        index: Any = getattr(self.subject.X, "index", None)
+        is_counted = getattr(index, "step", None) == 1  # of pandas: a range
+        return int(index.start) if is_counted else 0
 
     def _suggested(self) -> list[int]:
         """Return the columns to begin with: those that say most about the class."""

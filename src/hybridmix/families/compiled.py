@@ -142,7 +142,8 @@ class CompiledRows:
         d, n_covariances = parameters.means.shape[1], len(parameters.covariances)
         first, second = np.zeros(parameters.means.shape), np.zeros((n_covariances, d, d))
         inverses = np.zeros((n_covariances, d + 1, d + 1))
-        triangles = d * (d + 1) // 2 + self.largest * (self.largest + 1) // 2
+        n_vectors = d * (d + 1) // 2 + self.largest * (self.largest + 1) // 2
+        n_vectors += len(weights) * d
         self.kernels.call(
             "scattered_accumulate",
             self._argument,
@@ -154,7 +155,7 @@ class CompiledRows:
             first,
             second,
             inverses,
-            empty((triangles, self.kernels.width)),
+            empty((n_vectors, self.kernels.width)),
         )
         counts = weights.sum(axis=1)
         total.counts += counts

@@ -76,7 +76,8 @@ class DiagonalGaussian(Family[DiagonalParameters, DiagonalStatistics]):
         require_shape("means", parameters.means, (n_components, self.n_columns))
 
     def width(self, n_components: int, observed: BoolArray | None = None) -> int:
-        return max(n_components, 3 * self.n_columns)
+        n_masks = 1 if observed is None else self.n_columns
+        return max(n_components, 2 * self.n_columns + n_masks)
 
     def prepare(self, rows: Rows) -> _Features:
         d = self.n_columns

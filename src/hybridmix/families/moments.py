@@ -138,6 +138,14 @@ class FullParameters(Parameters):
         return np.broadcast_to(self.covariances, shape)
 
     @cached_property
+    def highest(self) -> FloatArray:
+        """What no log density exceeds, whatever columns are observed, (G, 1)."""
+        # Inverse deviations of columns given all before them; given fewer, lower.
+        inverse = np.diagonal(self.whiteners, axis1=1, axis2=2)
+        by_column = np.log(inverse) - 0.5 * np.log(2.0 * np.pi)
+        return np.maximum(by_column, 0.0).sum(axis=1, keepdims=True)
+
+    @cached_property
     def half_log_determinants(self) -> FloatArray:
         r""":math:`\tfrac12 \log|\Sigma|`, (G,)."""
         diagonal = np.diagonal(self.whiteners, axis1=1, axis2=2)

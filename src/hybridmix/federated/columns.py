@@ -112,7 +112,7 @@ def summarise_columns(
     sample_weight: Any = None,
     categorical_features: Sequence[int | str | bool] | None = None,
 ) -> ColumnSummary:
-    """Sum up what the columns of a site's table are like.
+    """Summarise the columns of a site's table.
 
     Parameters
     ----------

@@ -84,7 +84,7 @@ class Summary:
 def summarise(
     model: Estimator, X: Any, y: Any = None, sample_weight: Any = None
 ) -> Summary:
-    """Sum up what the rows of a site say about a model.
+    """Summarise what the rows of a site say about a model.
 
     Parameters
     ----------

@@ -90,7 +90,7 @@ def _write(content: Any, path: str | os.PathLike[str], metadata: dict[str, Any])
 
 
 def load(path: str | os.PathLike[str], *, max_bytes: int = MOST_BYTES) -> Any:
-    """Load a model that `save` has written.
+    """Load a model from a file written by `save`.
 
     No code from the file is run, whatever it holds. The model predicts exactly like the
     one that was saved.

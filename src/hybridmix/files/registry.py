@@ -48,7 +48,7 @@ def estimator_names() -> list[str]:
 
 
 def skops_types() -> list[str]:
-    """Return the types that skops is to trust when it loads models of hybridmix.
+    """Return the types to trust when skops loads models of hybridmix.
 
     Returns
     -------

@@ -92,7 +92,7 @@ def shapley_values(
     n_subsets: int = 4096,
     random_state: Any = None,
 ) -> ShapleyValues:
-    r"""Say how much each cell adds to the prediction of its row.
+    r"""Return how much each cell contributes to the prediction of its row.
 
     The value of a set :math:`S` of columns is what the model answers if it sees these
     columns only, all others integrated out: for classes,

@@ -83,7 +83,7 @@ class CalibrationReport:
 def calibration_report(
     y_true: Any, probabilities: Any, classes: Any, n_bins: int = 10
 ) -> CalibrationReport:
-    """Compare class probabilities with what the labels turned out to be.
+    """Compare class probabilities with the labels.
 
     Parameters
     ----------

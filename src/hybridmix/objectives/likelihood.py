@@ -40,10 +40,10 @@ class Likelihood(Objective):
     def values_and_weights(
         self, log_joint: FloatArray, labels: IntArray
     ) -> tuple[FloatArray, FloatArray]:
-        labelled, own = labelled_rows(labels)
-        if len(log_joint) == 1 and len(labelled) == len(labels):
+        if len(log_joint) == 1 and labels.min(initial=0) != UNLABELLED:
             # Rows of one class, evaluated without its rivals: the bulk of a fit.
             return log_joint, np.ones(log_joint.shape)
+        labelled, own = labelled_rows(labels)
         if len(labelled) == 0:
             evidence, posterior = class_posterior(log_joint)
             posterior *= self.unlabelled_weight

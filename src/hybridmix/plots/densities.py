@@ -22,6 +22,8 @@ _WIDTH = 0.8
 _SPIKE_HEIGHT = 0.9
 # Histograms of more classes than this would cover the curves.
 _MOST_FILLED = 3
+# With more classes than this, histograms are not drawn.
+_MOST_SHADED = 8
 _HATCHES = ("", "///", "...", "xxx")
 
 
@@ -172,7 +174,8 @@ def _draw_curves(
     n_bins = int(np.clip(1.5 * np.sqrt(len(everything)), _FEWEST_BINS, _MOST_BINS))
     edges = np.histogram_bin_edges(everything, n_bins)
     volume = np.maximum(len(everything), 1) * np.diff(edges)
-    for number, values in enumerate(groups):
+    # Histograms of many classes would hide each other, and the curves.
+    for number, values in enumerate(groups if len(groups) <= _MOST_SHADED else []):
         values = values[~np.isin(values, variable.spikes)]
         ax.stairs(
             np.histogram(values, edges)[0] / volume,

@@ -21,6 +21,10 @@ from hybridmix.plots.drawing import style_of
 _LEAST, _WIDEST = 0.02, 6.0
 # Diameter of a state, in points, and width of a panel, in inches.
 _NODE, _PANEL = 24.0, 3.6
+# Least width for each state, in inches.
+_STEP = 0.5
+# Largest size of the numbers of states, in points.
+_FONT = 10.0
 # How much arrows bend, so that both directions can be seen.
 _BEND = 0.3
 
@@ -174,7 +178,8 @@ class TransitionDisplay:
     def plot(self, *, axes: Any = None) -> Self:
         """Draw them; see `from_estimator`."""
         height = _PANEL if any(map(_goes_back, self.transitions)) else 0.4 * _PANEL
-        self.axes_ = class_axes(axes, len(self.classes), _PANEL, height)
+        width = max(_PANEL, _STEP * self.transitions.shape[1])
+        self.axes_ = class_axes(axes, len(self.classes), width, height)
         self.figure_ = self.axes_[0].figure
         for number, (ax, label) in enumerate(zip(self.axes_, self.classes, strict=False)):
             _draw_graph(ax, self.transitions[number], style_of(number).color)
@@ -186,6 +191,12 @@ def _draw_graph(ax: Any, transitions: FloatArray, color: str) -> None:
     """Draw states, and arrows between them."""
     goes_back = _goes_back(transitions)
     places = _circle(len(transitions)) if goes_back else _row(len(transitions))
+    height = 1.5 if goes_back else 0.6
+    # In a row, states are as far apart as the width allows.
+    aspect = "equal" if goes_back else "auto"
+    ax.set(xlim=(-1.5, 1.5), ylim=(-height, height), aspect=aspect)
+    node = _node_size(ax, places)
+    size = min(_FONT, 0.62 * node)
     for source, target in np.argwhere(transitions >= _LEAST).tolist():
         if source == target:
             continue
@@ -194,29 +205,36 @@ def _draw_graph(ax: Any, transitions: FloatArray, color: str) -> None:
             "arrowstyle": f"-|>,head_width={0.15 + 0.2 * p},head_length=0.4",
             "connectionstyle": f"arc3,rad={-_BEND}",
             "color": color,
-            "linewidth": max(_WIDEST * p, 0.5),
+            "linewidth": max(_WIDEST * p * node / _NODE, 0.5),
             "alpha": 0.4 + 0.6 * p,
-            "shrinkA": 0.6 * _NODE,
-            "shrinkB": 0.6 * _NODE,
+            "shrinkA": 0.6 * node,
+            "shrinkB": 0.6 * node,
         }
         ax.annotate("", places[target], places[source], arrowprops=arrow)
-    ax.plot(*places.T, "o", color=paper(), markeredgecolor=ink(), markersize=_NODE)
+    ax.plot(*places.T, "o", color=paper(), markeredgecolor=ink(), markersize=node)
     for state, place in enumerate(places):
-        ax.text(*place, str(state), ha="center", va="center")
+        ax.text(*place, str(state), ha="center", va="center", fontsize=size)
         # Outside of a circle, where there are no arrows.
         away = place if goes_back else np.array([0.0, -1.0])
         ax.annotate(
             f"{transitions[state, state]:.2f}",
             place,
-            0.95 * _NODE * away,
+            0.95 * node * away,
             textcoords="offset points",
             ha="center",
             va="center",
-            fontsize="small",
+            fontsize=0.85 * size,
         )
-    height = 1.5 if goes_back else 0.6
-    ax.set(xlim=(-1.5, 1.5), ylim=(-height, height), aspect="equal")
     ax.set_axis_off()
+
+
+def _node_size(ax: Any, places: FloatArray) -> float:
+    """Return how large circles may be, in points, so that arrows fit between them."""
+    if len(places) == 1:
+        return _NODE
+    apart = np.linalg.norm(places[1] - places[0])
+    width = 72.0 * ax.get_window_extent().width / ax.figure.dpi
+    return float(min(_NODE, 0.65 * apart * width / np.ptp(ax.get_xlim())))
 
 
 def _goes_back(transitions: FloatArray) -> bool:

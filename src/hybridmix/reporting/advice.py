@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import numpy as np
+
 from hybridmix.reporting.comparisons import Calibration, best_rival
 from hybridmix.reporting.findings import Findings
 from hybridmix.reporting.limits import MOSTLY, few_of, has_wrong_labels
@@ -62,12 +64,20 @@ def _search(findings: Findings) -> Iterator[Advice]:
         return
     rival = best_rival(findings)
     is_ahead = rival is not None and rival.gain.low > 0.0
-    if model.effort == "balanced" and not is_ahead:
+    if model.effort == "balanced" and not is_ahead and not _is_perfect(findings):
         yield Advice(
             "Search longer, among larger models.",
             f'{name}(effort="thorough", random_state=0).fit(X'
             f"{_labels_of(findings.subject)})\n{command} --effort thorough",
         )
+
+
+def _is_perfect(findings: Findings) -> bool:
+    """Return whether all scored rows are predicted right: nothing can be gained."""
+    if not (findings.subject.has_classes and findings.trials):
+        return False
+    trial = findings.trial
+    return bool(np.all(trial.ours.outputs.argmax(axis=1) == trial.truth))
 
 
 def _command(subject: Subject) -> str:

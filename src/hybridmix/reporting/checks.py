@@ -156,8 +156,10 @@ def _real_advice(
         )
     centred = (values - values.mean()) / (values.std() or 1.0)
     if shape.transform is None and abs(float(np.mean(centred**3))) > _SKEWED:
-        help_ = "take its logarithm" if searches else 'column_shapes="auto" may help'
-        return f"The column is skewed: {help_}."
+        # Where shapes were looked for and not found, they can still be given.
+        wish = "positive" if values.min() >= 0.0 else "skewed"
+        shapes = {subject.names[column]: wish} if searches else "auto"
+        return f"The column is skewed: column_shapes={shapes!r} may help."
     return _common_advice(subject, column)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -61,9 +62,14 @@ def transition_graph(transitions: FloatArray, description: str) -> str:
         free = place + (layout.radius + np.array([26.0, 9.0])) * layout.away[state]
         parts.append(
             f'<text x="{place_text(free[0])}" y="{place_text(free[1])}" dy="4" '
-            f'class="middle label">{escape(stay)}</text>'
+            f'class="middle label">{escape(_whole(stay))}</text>'
         )
     return svg("".join(parts), description, layout.height)
+
+
+def _whole(share: str) -> str:
+    """Return a share in per cent without its decimal: circles are close to each other."""
+    return re.sub(r"\d+\.\d(?= %)", lambda found: f"{float(found[0]):.0f}", share)
 
 
 def _is_forward(transitions: FloatArray) -> bool:

@@ -106,9 +106,8 @@ class Classify(Task):
             or (getattr(model, "validation_fraction", None) or 1.0) * kept < 1.0
         ):
             return (
-                f"The classes have too few {self.row[1]} to hold out a fold and also, "
-                f"within the other folds, the {self.unit}s that the options calibrate "
-                "and validation_fraction ask for."
+                f"The classes have too few {self.row[1]}: after a fold is held out, none "
+                "are left for calibration or for validation_fraction."
             )
         return None
 

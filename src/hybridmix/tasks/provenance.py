@@ -81,7 +81,7 @@ class Provenance:
         if self.fingerprint is None:
             return (
                 f"{unknown}: it has no fingerprint of its training rows. Models from "
-                "files of version 0.1 have none, nor do marginals."
+                "files of version 0.1 have none, nor do marginals and MED machines."
             )
         all_seen = self.overlap.n_seen and self.overlap.n_seen == self.overlap.n_judged
         if all_seen and self.is_exact:

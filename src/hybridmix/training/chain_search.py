@@ -24,6 +24,7 @@ from hybridmix.training.chains import (
     fit_chains,
     sequence_history,
 )
+from hybridmix.training.discriminative import likelihood_only
 from hybridmix.training.leaderboard import Trial, simplest_within_noise, with_shares
 from hybridmix.training.record import INTERRUPTED
 from hybridmix.training.votes import fitted_shares
@@ -66,6 +67,8 @@ def fit_chosen(
     dataset, schema, n_classes, generator, pool
         As in `fit_chains`.
     """
+    if n_classes == 1:  # there is nothing to discriminate
+        options = replace(options, discrimination=likelihood_only())
     budget = Budget(effort)
     sample = dataset.sample()
     parts = _parts(sample, generator)

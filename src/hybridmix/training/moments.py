@@ -9,12 +9,13 @@ from functools import partial
 import numpy as np
 
 from hybridmix._chunks import row_chunks
-from hybridmix._typing import BoolArray, FloatArray
-from hybridmix.data import UNLABELLED, Dataset, Rows, TrainingRows
+from hybridmix._typing import FloatArray
+from hybridmix.data import Dataset, Rows, TrainingRows
 
 _LEAST_EIGENVALUE = 1e-6
-# Cells that are worked on at a time.
-_BLOCK = 1 << 16
+# Rows are worked on in chunks of this part of the usual size, which stay in the cache
+# for all passes over them.
+_ARRAYS = 32
 
 
 @dataclass
@@ -35,17 +36,17 @@ class _ClassMoments:
     @classmethod
     def of(cls, dataset: Dataset, n_classes: int) -> _ClassMoments:
         """Look at rows in memory."""
-        rows, weights = dataset.rows, dataset.filled_weights
-        d = rows.real.shape[0]
-        observed = np.ones((d, 1)) if rows.observed is None else rows.observed
+        d = dataset.rows.real.shape[0]
         moments = cls(*np.zeros((3, n_classes + 1, d)))
-        groups = {n_classes: slice(None)}
-        for label in np.unique(dataset.labels[dataset.labels != UNLABELLED]).tolist():
-            groups[label] = slice(*np.searchsorted(dataset.labels, [label, label + 1]))
-        for group, here in groups.items():
-            moments.weights[group], moments.means[group], moments.squares[group] = (
-                _column_moments(rows.real[:, here], observed, here, weights[here])
-            )
+        for label in np.unique(dataset.labels).tolist():
+            first, last = np.searchsorted(dataset.labels, [label, label + 1]).tolist()
+            for chunk in row_chunks(last - first, _ARRAYS * max(d, 1)):
+                stop = min(first + chunk.stop, last)
+                part = dataset.part(first + chunk.start, stop)
+                found = np.zeros((3, n_classes + 1, d))
+                # Without a label, both places are the last one.
+                found[:, [label, -1]] = np.stack(_column_moments(part))[:, None]
+                moments.add(cls(*found))
         return moments
 
     def add(self, other: _ClassMoments) -> None:
@@ -73,25 +74,16 @@ def within_class_variances(dataset: TrainingRows) -> FloatArray:
     return (squares + overall) / (freedom + 1.0)
 
 
-def _column_moments(
-    real: FloatArray,
-    observed: FloatArray | BoolArray,
-    here: slice,
-    weights: FloatArray,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _column_moments(dataset: Dataset) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return weights of what is seen of columns, means, sums of squares about these."""
-    counts, means, squares = np.zeros((3, len(real)))
-    # A few columns at a time: one by one would be slow for wide tables, and all at once
-    # would need another table.
-    step = max(1, _BLOCK // max(real.shape[1], 1))
-    for block in (slice(i, i + step) for i in range(0, len(real), step)):
-        seen = observed[block] if observed.shape[1] == 1 else observed[block, here]
-        w = weights * seen
-        counts[block] = w.sum(axis=1)
-        means[block] = _row_products(real[block], w)
-        means[block] /= np.maximum(counts[block], np.finfo(float).tiny)
-        deviations = np.square(real[block] - means[block, None])
-        squares[block] = _row_products(deviations, w)
+    real, observed = dataset.rows.real, dataset.rows.observed
+    weights = dataset.filled_weights
+    seen = (
+        np.broadcast_to(weights, real.shape) if observed is None else weights * observed
+    )
+    counts = seen.sum(axis=1)
+    means = _row_products(real, seen) / np.maximum(counts, np.finfo(float).tiny)
+    squares = _row_products(np.square(real - means[:, None]), seen)
     return counts, means, squares
 
 

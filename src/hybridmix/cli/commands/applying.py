@@ -254,6 +254,7 @@ def sample(
     with talking(quiet) as console:
         check_output(output, model, escape_formulas=escape_formulas)
         source = Model.load(model)
+        source.check_density()
         drawn = sequence_results.drawn if source.is_sequential else results.drawn
         with writing(output, escape_formulas=escape_formulas) as write:
             write(drawn(source, rows, seed))

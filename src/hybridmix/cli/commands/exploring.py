@@ -58,16 +58,18 @@ def explore(
                 "--allow-missing": allow_missing,
             }
             choices.refuse(given, "is for a table: add TABLE.")
-            estimator, X, y = Model.load(model).estimator, None, None
+            explored, X, y = Model.load(model), None, None
+            explored.check_density()
         else:
             check_order("explore", model, table)
             text = TextFormat(thousands, encoding)
             matching = load_matching(
                 model, table, console, na, allow_missing, target, keys, text
             )
-            estimator = matching.model.estimator
+            explored = matching.model
+            explored.check_density()
             X, y = read_rows(matching, target, console)
-        _serve(estimator, X, y, port, browser, console)
+        _serve(explored.estimator, X, y, port, browser, console)
 
 
 def _serve(

@@ -103,6 +103,7 @@ def report(
         matching = load_matching(
             model, table, console, na, allow_missing, target, keys, text
         )
+        matching.model.check_density()
         X, y = read_rows(matching, target, console)
         with console.progress(ends_at_interrupt=True):
             page = hybridmix.report(

@@ -81,7 +81,7 @@ export class Lists {
     const lines = rows.map((row) => h("tr", {},
       h("th", { scope: "row" }, button(`row ${row.name}`, () => this.pick(row.row), { class: "link" })),
       h("td", { class: row.typicality < this.about.threshold ? "rare" : "" }, rarity(row.typicality)),
-      withLabel && h("td", {}, row.targets ? row.targets.map(number).join(", ") : labelChip(this.about, row.label)),
+      withLabel && h("td", {}, row.targets ? row.targets.map((value) => number(value)).join(", ") : labelChip(this.about, row.label)),
       h("td", {}, row.guilty === null ? "–" : this.about.columns[row.guilty].name)));
     const names = ["row", "as unusual", withLabel && (this.about.task === "numbers" ? "target" : "label"), "most to blame"];
     this.unusual.replaceChildren(
@@ -107,7 +107,7 @@ export class Lists {
     const lines = rows.map((row, k) => h("tr", {},
       h("th", { scope: "row" }, button("use", () => this.use(row.cells), { class: "link", "aria-label": `use sample ${k + 1}` })),
       labels && h("td", {}, labelChip(this.about, labels[k])),
-      targets && h("td", { class: "number" }, targets[k].map(number).join(", ")),
+      targets && h("td", { class: "number" }, targets[k].map((value) => number(value)).join(", ")),
       ...columns.map(({ kind, categories, place }) => kind === "real"
         ? h("td", { class: "number" }, number(row.cells[place]))
         : h("td", {}, categories[row.cells[place]]))));

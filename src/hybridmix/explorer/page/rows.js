@@ -16,7 +16,9 @@ export async function showRows(about, main) {
   const cells = makeCells(about, () => changed());
   const values = () => others.map((value, place) => (cells.has(place) ? cells.get(place).value : value));
 
-  const picker = h("input", { type: "number", min: 0, max: about.n_rows - 1, step: 1, class: "short" });
+  const first = about.first_row;
+  const picker = h("input", { type: "number", min: first, max: first + about.n_rows - 1, step: 1, class: "short" });
+  const name = h("span", { class: "words row-name" });
   const chip = h("span", { class: "chip" });
   const prediction = new Prediction(about, (column) => {
     cells.get(column).input.focus();
@@ -62,7 +64,8 @@ export async function showRows(about, main) {
       chip.className = `chip ${colour(label)}`;
       chip.textContent = `label: ${about.classes[label]}`;
     }
-    if (found) picker.value = found.row;
+    if (found) picker.value = first + found.row;
+    name.textContent = found && found.name !== picker.value ? found.name : "";
     others = [...drawn];
     for (const [place, cell] of cells) cell.set(drawn[place]);
     return changed();
@@ -79,7 +82,7 @@ export async function showRows(about, main) {
   }
 
   const nUsed = about.columns.filter((column) => column.kind !== "unused").length;
-  const current = () => (Number.isInteger(picker.valueAsNumber) ? picker.valueAsNumber : 0);
+  const current = () => (Number.isInteger(picker.valueAsNumber) ? picker.valueAsNumber - first : 0);
   picker.addEventListener("change", () => pick(current()));
   const hide = () => null;
   const setAll = (value) => {
@@ -90,7 +93,7 @@ export async function showRows(about, main) {
   main.append(
     card("row", about.is_drawn ? "A row, drawn from the model" : "A row of the table",
       h("div", { class: "controls" },
-        labelled("Row", picker),
+        labelled("Row", picker), name,
         button("‹", () => pick(current() - 1), { "aria-label": "Previous row" }),
         button("›", () => pick(current() + 1), { "aria-label": "Next row" }),
         button("Any", () => pick(Math.floor(Math.random() * about.n_rows)), { title: "A row at random" }),

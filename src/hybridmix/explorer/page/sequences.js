@@ -15,6 +15,7 @@ export async function showSequences(about, main) {
   const hidden = new Set();
 
   const picker = h("input", { type: "number", min: 0, max: about.n_rows - 1, step: 1, class: "short" });
+  const name = h("span", { class: "words row-name" });
   const chip = h("span", { class: "chip" });
   const until = h("input", { type: "range", min: 1, step: 1 });
   const untilWords = h("output", { class: "words" });
@@ -81,6 +82,7 @@ export async function showSequences(about, main) {
       chip.textContent = `label: ${about.classes[label]}`;
     }
     if (found) picker.value = found.row;
+    name.textContent = found && found.name !== picker.value ? found.name : "";
     Object.assign(until, { max: frames.length, value: frames.length });
     Object.assign(at, { max: frames.length - 1, value: 0 });
     return changed();
@@ -114,7 +116,7 @@ export async function showSequences(about, main) {
   main.append(
     card("row", about.is_drawn ? "A sequence, drawn from the model" : "A sequence of the table",
       h("div", { class: "controls" },
-        labelled("Sequence", picker),
+        labelled("Sequence", picker), name,
         button("‹", () => pick(current() - 1), { "aria-label": "Previous sequence" }),
         button("›", () => pick(current() + 1), { "aria-label": "Next sequence" }),
         button("Any", () => pick(Math.floor(Math.random() * about.n_rows)), { title: "A sequence at random" }),

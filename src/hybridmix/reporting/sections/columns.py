@@ -211,6 +211,10 @@ def _dependence(subject: Subject, column: int) -> str:
     bins = Bins.of(values)
     space = np.geomspace if bins.is_log else np.linspace
     points = space(low, high, _N_POINTS) if high > low else np.array([low])
+    distinct = np.unique(values)
+    if len(distinct) <= _N_POINTS and np.all(distinct == np.rint(distinct)):
+        # Between whole numbers there are no rows.
+        points = distinct[(distinct >= low) & (distinct <= high)]
     rows = single_column(subject.schema, column, points)
     [means] = subject.model.table_moments(rows)[0]
     [[lower, upper]] = subject.model.table_quantiles(rows, np.array([0.05, 0.95]))

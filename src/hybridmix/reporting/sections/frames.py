@@ -19,10 +19,10 @@ _LEAST = 1e-300
 def frames_section(findings: Findings) -> str:
     """Draw how the odds of two classes change as the frames of a sequence arrive."""
     text = (
-        "A prediction taken apart: the log of the ratio of two probabilities, of the "
-        "predicted class and of the next one, after each frame. What a frame adds is the "
-        "step of the line at it; the steps add up to the prediction. Where the line "
-        "crosses zero, the model changes its mind."
+        "A prediction taken apart: the log of the ratio between the probability of the "
+        "predicted class and that of the runner-up, after each frame. Each step of the "
+        "line is what a frame adds, and the steps add up to the prediction. Where the "
+        "line crosses zero, the model changes its mind."
     )
     usual, wrong = examples(findings)
     places = [usual] if wrong is None else [usual, wrong]

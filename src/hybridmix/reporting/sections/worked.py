@@ -18,7 +18,6 @@ from hybridmix.reporting.markup import (
     fixed,
     folded,
     note,
-    number,
     paragraph,
     percent,
     table,
@@ -47,15 +46,15 @@ def worked_section(findings: Findings) -> str:
 
 def _explained(findings: Findings) -> str:
     what = (
-        "the log of the ratio of two probabilities, of the predicted class and of the "
-        "next one"
+        "the log of the ratio between the probability of the predicted class and that "
+        "of the runner-up"
         if findings.subject.has_classes
         else "the predicted mean"
     )
     return (
-        f"What each cell adds to {what}: its Shapley value, the mean of what changes "
-        "when the model gets to know the cell after some of the others. What it does not "
-        "know is integrated out. The figures add up exactly."
+        f"What each cell adds to {what}: its Shapley value, the average change when the "
+        "model sees the cell after some of the others. Cells that it does not see are "
+        "integrated out. The figures add up exactly."
     )
 
 
@@ -143,7 +142,9 @@ def _contribution_table(
 
 def _times(odds: float) -> str:
     """Write how many times as probable a class is."""
-    return "more than a million times" if odds > 1e6 else f"{number(odds)} times"
+    return (
+        "more than a million times" if odds > 1e6 else f"{float(f'{odds:.2g}'):,g} times"
+    )
 
 
 def _signed(text: str) -> str:
