@@ -25,6 +25,7 @@ SCRIPTS = [
     "subspace_cost",
     "scaling",
     "out_of_core",
+    "dask_faults",
     "dask_scaling",
     "one_model",
     "imputation",

@@ -1,5 +1,7 @@
 """What all estimators that take tables in blocks have in common: memory's results."""
 
+from functools import cache
+
 import dask
 import dask.array as da
 import dask.dataframe as dd
@@ -186,6 +188,68 @@ def test_results_are_those_of_memory(name, source, covariance_type, monkeypatch)
     assert other.feature_names_in_.tolist() == FEATURES
     own.check_consistent()
     other.check_consistent()
+
+
+def classifier(objective="hybrid", **options):
+    return HybridMixtureClassifier(
+        objective, covariance_type="full", **{**OPTIONS, "n_steps": 4, **options}
+    )
+
+
+# What else training has, and what it decides by a sample, which holds all rows here.
+CHOICES = {
+    **{
+        f"{objective} by {solver}": (
+            lambda o=objective, s=solver: classifier(o, solver=s, tradeoff=2.0),
+            "species",
+            "predict_proba",
+        )
+        for objective in ("hybrid", "conditional", "margin")
+        for solver in ("lbfgs", "baum-welch")
+    },
+    "class weights": (
+        lambda: classifier("likelihood", class_weight="balanced"),
+        "species",
+        "predict_proba",
+    ),
+    "shapes": (
+        lambda: classifier("likelihood", column_shapes="auto"),
+        "species",
+        "predict_proba",
+    ),
+    "calibration": (
+        lambda: classifier(tradeoff=2.0, calibrate=True),
+        "species",
+        "predict_proba",
+    ),
+    "tradeoff": (lambda: classifier(), "species", "predict_proba"),
+    "committee": (
+        lambda: HybridMixtureClassifier(effort="fast", random_state=0),
+        "species",
+        "predict_proba",
+    ),
+    "structure": (lambda: MixtureDensity(random_state=0), None, "score_samples"),
+    "calibrated intervals": (
+        lambda: MixtureRegressor(covariance_type="full", tradeoff=0.0, **OPTIONS),
+        "cost",
+        "predict_interval",
+    ),
+}
+
+
+@cache
+def chosen_in_memory(name):
+    make, y, method = CHOICES[name]
+    return getattr(make().fit(X, None if y is None else TABLE[y]), method)(X)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("name", CHOICES)
+def test_options_and_choices_are_those_of_memory(name, source):
+    make, y, method = CHOICES[name]
+    expected = chosen_in_memory(name)
+    other = make().fit(SOURCES[source]([*FEATURES, *names_of(y)]), y)
+    np.testing.assert_allclose(getattr(other, method)(X), expected, rtol=0, atol=1e-10)
 
 
 # Regression -----------------------------------------------------------------------

@@ -147,7 +147,7 @@ def test_validation_rows_calibration_and_weights_of_unlabelled_rows():
         "validation_fraction": 0.2,
         "unlabelled_weight": "auto",
         "calibrate": True,
-        # With holes, rows are arranged in another order, which random choices depend on.
+        # With holes, rows have other numbers, which decide what is held out.
         "column_shapes": "plain",
         "random_state": 0,
     }
@@ -278,6 +278,13 @@ def test_folders_may_hold_other_files_and_types(tmp_path):
     assert block.to_pydict() == {
         "x": [1.0, 2.0, 0.5, None],
         "year": [2020] * 2 + [2021] * 2,
+    }
+    # What a file does not have is missing.
+    pa.parquet.write_table(pa.table({"z": [7.0]}), tmp_path / "year=2021" / "q.parquet")
+    [block] = scan(tmp_path, columns=["x", "z"])
+    assert block.to_pydict() == {
+        "x": [1.0, 2.0, 0.5, None, None],
+        "z": [None] * 4 + [7.0],
     }
 
 

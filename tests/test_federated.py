@@ -22,6 +22,7 @@ from hybridmix.federated import (
     combine,
     combine_schemas,
     load_summary,
+    resume,
     save_summary,
     shared,
     step,
@@ -197,6 +198,27 @@ def test_everything_goes_by_file(tmp_path):
     assert_same(by_file, direct, 1e-15)
     save(by_file, tmp_path / "model")
     assert load(tmp_path / "model").score(parts[0][0]) == by_file.score(parts[0][0])
+
+
+@pytest.mark.parametrize("objective", ["likelihood", "hybrid"])
+def test_training_goes_on_by_file(tmp_path, objective):
+    parts, _ = sites()
+    start = started(classifier(tol=1e-2), parts)
+    start.set_params(objective=objective, tradeoff=5.0, n_steps=4)
+    save(start, tmp_path / "start")
+    totals = []
+    while True:
+        summaries = [load_summary(path) for path in totals]
+        asked, finished = resume(load(tmp_path / "start"), summaries)
+        if finished:
+            break
+        save(asked, tmp_path / "asked")
+        found = [summarise(load(tmp_path / "asked"), X, y) for X, y in parts]
+        totals.append(tmp_path / f"total{len(totals)}")
+        save_summary(combine(found), totals[-1])
+    wanted = train(start, callbacks(parts))
+    assert_same(asked, wanted, 1e-15)
+    np.testing.assert_array_equal(asked.trace_, wanted.trace_)
 
 
 def test_results_are_ordinary_models():

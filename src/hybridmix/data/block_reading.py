@@ -13,9 +13,9 @@ import numpy as np
 
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data.block_labels import BlockLabels, LabelColumns
-from hybridmix.data.blocks import BlockedDataset, BlockedUnits, BlockSize
+from hybridmix.data.blocks import BlockedDataset, BlockedUnits
 from hybridmix.data.columns import Columns, as_frame, read_columns
-from hybridmix.data.encoded_blocks import EncodedBlocks
+from hybridmix.data.encoded_blocks import BlockSize, EncodedBlocks
 from hybridmix.data.fingerprint import Fingerprint
 from hybridmix.data.naming import column_roles
 from hybridmix.data.rows import Dataset, LabelledUnits

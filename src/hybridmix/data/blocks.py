@@ -10,42 +10,13 @@ from typing import Generic, Self, TypeAlias, TypeVar
 import numpy as np
 
 from hybridmix._typing import FloatArray, IntArray, Sum
-from hybridmix.data.encoded_blocks import DerivedBlocks, EncodedBlocks
+from hybridmix.data.encoded_blocks import BlockSize, DerivedBlocks, EncodedBlocks
 from hybridmix.data.rows import UNLABELLED, Dataset, LabelledUnits, joined
 
 T = TypeVar("T")
 D = TypeVar("D", bound=LabelledUnits)
 # Rows that are held out of a table of blocks are kept in memory; more say little more.
 _MOST_HELD = 50_000
-
-
-@dataclass(frozen=True)
-class BlockSize:
-    """How many rows of each label a block has, and their weight.
-
-    Attributes
-    ----------
-    counts : ndarray of int, shape (C + 1,)
-        Numbers of rows; first of the unlabelled ones, then of each class.
-    weights : ndarray of shape (C + 1,)
-        Sums of their sample weights.
-    has_holes : bool
-        Whether real cells are missing.
-    """
-
-    counts: IntArray
-    weights: FloatArray
-    has_holes: bool
-
-    @classmethod
-    def of(cls, block: LabelledUnits, n_classes: int) -> BlockSize:
-        """Count the rows of a block."""
-        places, size = block.labels + 1, n_classes + 1
-        return cls(
-            np.bincount(places, minlength=size),
-            np.bincount(places, block.weights, size).astype(np.float64),
-            block.has_holes,
-        )
 
 
 @dataclass(frozen=True)
@@ -347,6 +318,14 @@ class BlockedDataset(BlockedUnits[Dataset]):
     def _joined(parts: Sequence[Dataset]) -> Dataset:
         return joined(parts)
 
+    def thinned(self, n_rows: int, generator: np.random.Generator) -> Dataset:
+        """Return a random part of the rows, in memory, as `Dataset.thinned` does."""
+        return _arranged(super().thinned(n_rows, generator))
+
+    def in_memory(self, n_rows: int) -> Dataset:
+        """Return up to this many labelled and unlabelled rows, spread over all blocks."""
+        return _arranged(super().in_memory(n_rows))
+
     def resampled(self, generator: np.random.Generator) -> BlockedDataset:
         """Return a bootstrap sample of the rows; see `Dataset.resampled`.
 
@@ -383,6 +362,11 @@ class _Viewed(Generic[T]):
 
     def __call__(self, block: LabelledUnits, left_out: IntArray, *arguments: object) -> T:
         return self.function(self.view.of(block, left_out), *arguments)
+
+
+def _arranged(rows: Dataset) -> Dataset:
+    """Return rows as a table in memory has them: random choices depend on the order."""
+    return Dataset.arrange(rows.rows, rows.labels, rows.weights)
 
 
 def _itself(rows: D) -> D:

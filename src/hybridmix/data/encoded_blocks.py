@@ -6,10 +6,41 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from hybridmix._typing import Sum
-from hybridmix.data.rows import Dataset
+import numpy as np
+
+from hybridmix._typing import FloatArray, IntArray, Sum
+from hybridmix.data.rows import Dataset, LabelledUnits
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class BlockSize:
+    """How many rows of each label a block has, and their weight.
+
+    Attributes
+    ----------
+    counts : ndarray of int, shape (C + 1,)
+        Numbers of rows; first of the unlabelled ones, then of each class.
+    weights : ndarray of shape (C + 1,)
+        Sums of their sample weights.
+    has_holes : bool
+        Whether real cells are missing.
+    """
+
+    counts: IntArray
+    weights: FloatArray
+    has_holes: bool
+
+    @classmethod
+    def of(cls, block: LabelledUnits, n_classes: int) -> BlockSize:
+        """Count the rows of a block."""
+        places, size = block.labels + 1, n_classes + 1
+        return cls(
+            np.bincount(places, minlength=size),
+            np.bincount(places, block.weights, size).astype(np.float64),
+            block.has_holes,
+        )
 
 
 class EncodedBlocks(Protocol):

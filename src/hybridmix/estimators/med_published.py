@@ -1,4 +1,4 @@
-"""What classifiers of maximum entropy discrimination publish."""
+"""What estimators of maximum entropy discrimination publish."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridmix._typing import FloatArray, IntArray
+from hybridmix._typing import BoolArray, FloatArray, IntArray
 from hybridmix.med.bounds import Bounds, bounds_of
 from hybridmix.med.machines import (
     DensityMachine,
@@ -108,3 +108,27 @@ def _diameter(X: Matrix) -> float:
     squares = np.asarray((X**2).sum(axis=1)).ravel()
     lengths = squares - 2.0 * (X @ centre) + centre @ centre
     return 2.0 * float(np.sqrt(max(float(lengths.max()), 0.0)))
+
+
+def function_attributes(trained: TrainedMachine, several: bool) -> dict[str, Any]:
+    """Return the attributes that the machine determines, in the form of the targets."""
+    found = machine_attributes(trained)
+    if several:
+        return found
+    single = {name: values[0] for name, values in found.items()}
+    if "intercept_" in single:
+        single["intercept_"] = float(single["intercept_"])
+    return single
+
+
+def target_multipliers(
+    parts: list[TrainedMachine], used: list[BoolArray], several: bool
+) -> dict[str, Any]:
+    """Return multipliers of all rows."""
+    multipliers = np.zeros((len(used[0]), len(parts), 2))
+    for number, (part, rows) in enumerate(zip(parts, used, strict=True)):
+        multipliers[rows, number] = part.multipliers.reshape(2, -1).T
+    return {
+        "multipliers_": multipliers if several else multipliers[:, 0],
+        "support_": np.flatnonzero(multipliers.any(axis=(1, 2))),
+    }

@@ -35,14 +35,13 @@ from hybridmix.estimators.med_blocks import (
     refuse_unless_linear,
 )
 from hybridmix.estimators.med_densities import conjugate_for
-from hybridmix.estimators.med_published import machine_attributes
+from hybridmix.estimators.med_published import function_attributes, target_multipliers
 from hybridmix.estimators.options import warn_of
 from hybridmix.estimators.targets import RealTargets
 from hybridmix.med.machines import LinearMachine, StackedMachine
 from hybridmix.med.margins import TubeMargin
 from hybridmix.progress import printing
 from hybridmix.training.discrimination import stacked
-from hybridmix.training.machines import TrainedMachine
 from hybridmix.training.tubes import TargetRows, TrainTarget, TubeFunctions, TubeRatios
 
 _RATIO = "independent"
@@ -261,8 +260,8 @@ class MEDRegressor(RealTargets, MachineEstimator):
         found = {
             **attributes,
             **training_attributes(trained),
-            **({} if self._is_precomputed else _of_machine(trained, several)),
-            **_of_rows(parts, used, several),
+            **({} if self._is_precomputed else function_attributes(trained, several)),
+            **target_multipliers(parts, used, several),
             "n_outputs_": columns.n_columns,
             "target_ndim_": n_dimensions,
         }
@@ -380,27 +379,3 @@ class MEDRegressor(RealTargets, MachineEstimator):
         self._require_dimensions()
         has_schema = isinstance(getattr(self, "schema_", None), Schema)
         require(has_schema == self._has_densities, "schema_ is wrong")
-
-
-def _of_machine(trained: TrainedMachine, several: bool) -> dict[str, Any]:
-    """Return the attributes that the machine determines, in the form of the targets."""
-    found = machine_attributes(trained)
-    if several:
-        return found
-    single = {name: values[0] for name, values in found.items()}
-    if "intercept_" in single:
-        single["intercept_"] = float(single["intercept_"])
-    return single
-
-
-def _of_rows(
-    parts: list[TrainedMachine], used: list[BoolArray], several: bool
-) -> dict[str, Any]:
-    """Return multipliers of all rows."""
-    multipliers = np.zeros((len(used[0]), len(parts), 2))
-    for number, (part, rows) in enumerate(zip(parts, used, strict=True)):
-        multipliers[rows, number] = part.multipliers.reshape(2, -1).T
-    return {
-        "multipliers_": multipliers if several else multipliers[:, 0],
-        "support_": np.flatnonzero(multipliers.any(axis=(1, 2))),
-    }

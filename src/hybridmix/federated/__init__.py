@@ -2,7 +2,8 @@
 
 The sites agree on what columns are like (`summarise_columns`, `combine_schemas`). Then
 each site sums up what its rows say about the present model (`summarise`), and one of them
-adds the sums (`combine`) and improves the model (`step`, or `train` with callbacks).
+adds the sums (`combine`) and improves the model: `train` by callbacks, `resume` by files,
+`step` by one iteration of EM.
 """
 
 from hybridmix.federated.columns import (
@@ -12,7 +13,7 @@ from hybridmix.federated.columns import (
 )
 from hybridmix.federated.files import load_summary, save_summary
 from hybridmix.federated.summaries import Summary, combine, shared, summarise
-from hybridmix.federated.training import step, train
+from hybridmix.federated.training import resume, step, train
 
 __all__ = [
     "ColumnSummary",
@@ -20,6 +21,7 @@ __all__ = [
     "combine",
     "combine_schemas",
     "load_summary",
+    "resume",
     "save_summary",
     "shared",
     "step",
