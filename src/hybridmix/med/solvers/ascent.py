@@ -41,6 +41,9 @@ _FIRST = 0.1
 # the start would tie the multipliers together while many of them still meet their bounds.
 _FLAT, _WIDER = 0.3, 4.0
 _BIAS_ROUNDS = 30
+# Weights that balance up to this share cannot be balanced further: what is left does not
+# show in the gap, by which steps are taken.
+_BALANCED = 1e-10
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,8 @@ def maximised(
     converged = interrupted = False
     try:
         for _ in range(_BIAS_ROUNDS):
-            converged = climb.rise(tol) and not (flat and climb.imbalance() > tol)
+            balanced = max(tol, _BALANCED)
+            converged = climb.rise(tol) and not (flat and climb.imbalance() > balanced)
             if not flat or converged or climb.is_stuck:
                 break
             climb.widen()
