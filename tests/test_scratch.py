@@ -61,6 +61,19 @@ def test_arrays_around_an_inner_chunk_keep_their_memory():
         assert not np.shares_memory(inner, outer)
 
 
+def test_inner_arrays_count_in_what_is_kept():
+    def addresses() -> list[int]:
+        with reused():
+            outer = empty((3, 20))
+            with reused():
+                return [outer.ctypes.data, empty((1000, 20)).ctypes.data]
+
+    addresses()  # finds out how much it takes
+    one, other = addresses(), addresses()
+    assert one == other
+    assert abs(one[1] - one[0]) < 3000 * 8  # both are cut from the same memory
+
+
 def test_threads_have_their_own_memory():
     arrays_of_a_chunk()
     found: list[np.ndarray] = []

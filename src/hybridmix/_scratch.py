@@ -34,6 +34,8 @@ class _Thread(threading.local):
         What arrays are cut from.
     n_used : int
         How much of it is in use, or would be if there was enough of it.
+    n_wanted : int
+        The most that was in use at a time, or would have been.
     reuses : bool
         Whether the end of the arrays that are taken is known.
     """
@@ -41,6 +43,7 @@ class _Thread(threading.local):
     def __init__(self) -> None:
         self.memory = np.empty(0, np.uint8)
         self.n_used = 0
+        self.n_wanted = 0
         self.reuses = False
 
 
@@ -64,6 +67,7 @@ def empty(shape: tuple[int, ...], dtype: npt.DTypeLike = np.float64) -> FloatArr
         return np.empty(shape, dtype)
     first, size = _thread.n_used, math.prod(shape) * np.dtype(dtype).itemsize
     _thread.n_used += -(-size // _LINE) * _LINE
+    _thread.n_wanted = max(_thread.n_wanted, _thread.n_used)
     if first + size > len(_thread.memory):
         return np.empty(shape, dtype)
     return _thread.memory[first : first + size].view(dtype).reshape(shape)
@@ -83,7 +87,7 @@ def reused() -> Iterator[None]:
 
 def _give_back(first: int) -> None:
     """Let memory from a place on be used again; keep as much as was wanted."""
-    wanted = min(_thread.n_used, _MOST)
+    wanted = min(_thread.n_wanted, _MOST)
     if first == 0 and len(_thread.memory) < wanted:
         _thread.memory = np.empty(wanted, np.uint8)
     _thread.n_used = first

@@ -39,7 +39,7 @@ class UniformRows:
         cls, observed: FloatArray, index: IntArray | None, columns: IntArray | None
     ) -> Self:
         """Put a row of ones under observed values."""
-        augmented = np.empty((len(observed) + 1, observed.shape[1]), observed.dtype)
+        augmented = empty((len(observed) + 1, observed.shape[1]), observed.dtype)
         augmented[:-1] = observed
         augmented[-1] = 1.0
         return cls(index, columns, augmented)
