@@ -399,6 +399,17 @@ def test_inverses_of_triangular_matrices(shape):
     )
 
 
+def test_inverses_of_triangular_matrices_with_large_entries():
+    lower = np.tril(np.random.default_rng(0).normal(size=(3, 4, 4)))
+    lower[:, 2] *= 1e20
+    np.testing.assert_allclose(
+        inverse_lower(lower) @ lower, np.broadcast_to(np.eye(4), lower.shape), atol=1e-9
+    )
+    lower[1, 2, 2] = 0.0
+    with pytest.raises(np.linalg.LinAlgError, match="diagonal"):
+        inverse_lower(lower)
+
+
 @pytest.mark.parametrize("name", FAMILIES)
 def test_work_grows_with_components_and_holes(name):
     family = families()[name]

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg.lapack import dtrtri
 
 from hybridmix._registered import registered
 from hybridmix._require import require, require_array, require_rank
@@ -269,13 +270,21 @@ def moved_moments(
 def inverse_lower(lower: npt.NDArray[np.floating[Any]]) -> FloatArray:
     """Invert lower triangular matrices, (..., d, d).
 
-    Their halves are inverted together, and theirs again, which leaves nearly all of the
-    work to products of matrices: a fraction of the time of NumPy's inverse.
+    Few small ones are inverted one by one. Of more, the halves are inverted together, and
+    theirs again, which leaves nearly all of the work to products of matrices. NumPy's
+    inverse is slower, and exchanges rows: it finds matrices singular that are not, if
+    numbers below their diagonal are large.
     """
     size = lower.shape[-1]
-    if size <= _SMALL and lower.size <= _FEW * size * size:
-        return np.tril(np.linalg.inv(lower))
     result = np.zeros(lower.shape)
+    if size <= _SMALL and lower.size <= _FEW * size * size:
+        for place in np.ndindex(lower.shape[:-2]):
+            # The transpose is in the order that LAPACK reads.
+            transposed, info = dtrtri(lower[place].T)
+            if info > 0:
+                raise np.linalg.LinAlgError(f"Entry {info} of a diagonal is zero.")
+            result[place] = transposed.T
+        return np.tril(result)
     if size == 1:
         return np.divide(1.0, lower, out=result)
     half = -(-size // 2)
