@@ -10,6 +10,7 @@ from hybridmix import HybridMixtureClassifier, MixtureDensity, MixtureOutlierDet
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
+da = pytest.importorskip("dask.array")
 
 FEATURES = ["x0", "x1", "x2", "c"]
 OPTIONS = {"n_components": 2, "random_state": 0}
@@ -118,3 +119,55 @@ def test_searches_take_partitions():
 def test_fitted_models_hold_nothing_of_dask():
     model = MixtureDensity(1, covariance_type="full").fit(partitioned()[FEATURES])
     assert b"dask" not in pickle.dumps(model)
+
+
+# Types and errors -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("backend", ["numpy_nullable", "pyarrow"])
+def test_filled_partitions_have_the_types_that_were_announced(backend):
+    table = pd.DataFrame({"n": [1, 2, 3, None, 5, 6, 7, 8], "x": np.arange(8.0)})
+    table["x"] = table["x"].where(table["x"] != 6.0)
+    frame = dd.from_pandas(table.convert_dtypes(dtype_backend=backend), npartitions=4)
+    model = MixtureDensity(1, covariance_type="full").fit(frame)
+    filled = model.impute(frame)
+    for part in filled.to_delayed():
+        assert part.compute().dtypes.tolist() == filled.dtypes.tolist()
+    assert filled.compute()["n"].notna().all()
+
+
+def test_text_of_numbers_is_read_as_in_memory():
+    model = MixtureDensity(1, covariance_type="full").fit(X[["x0", "x1"]])
+    texts = X[["x0", "x1"]].astype({"x0": str})
+    found = model.score_samples(dd.from_pandas(texts, npartitions=3))
+    np.testing.assert_allclose(found.compute(), model.score_samples(texts), rtol=1e-12)
+
+
+def test_errors_of_rows_name_the_partition():
+    table = X.assign(x0=np.where(np.arange(400) == 250, np.inf, 0.0))
+    model = MixtureDensity(1, covariance_type="full").fit(X)
+    frame = partitioned(table)  # the first partition is empty
+    for run in (
+        lambda: MixtureDensity(1).fit(frame),
+        lambda: model.score_samples(frame).compute(),
+        lambda: model.impute(frame).compute(),
+    ):
+        with pytest.raises(ValueError, match="column 'x0', row 50") as caught:
+            run()
+        assert caught.value.__notes__ == [
+            "Rows are counted from the first row of partition 3."
+        ]
+    texts = partitioned(X.assign(x0=X["x0"].astype(str).fillna("oops")))
+    with pytest.raises(ValueError, match="here it holds 'oops'"):
+        model.predict(texts).compute()
+
+
+def test_errors_of_labels_and_weights_name_the_way_out():
+    model = HybridMixtureClassifier("likelihood", n_components=1)
+    with pytest.raises(TypeError, match="pass a Dask series, data frame or array"):
+        model.fit(partitioned(), Y)
+    with pytest.raises(ValueError, match="Column 'c' does not hold weights"):
+        model.fit(partitioned(), "species", "c")
+    numbers = da.from_array(X[["x0", "x1"]].to_numpy(), chunks=(100, 2))
+    with pytest.raises(ValueError, match="X has 400 rows and y has 300"):
+        model.fit(numbers, da.zeros(300, chunks=100))

@@ -716,3 +716,8 @@ def test_shared_arrays_are_averaged_by_counts():
     assert joined.n_components == 4
     np.testing.assert_array_equal(joined.scale, [[1.5, 1.5]])
     np.testing.assert_array_equal(joined.rates[:, 0], [1.0, 3.0, 3.0, 3.0])
+
+
+def test_inverting_nothing_is_silent(capfd):
+    assert inverse_lower(np.empty((3, 0, 0))).shape == (3, 0, 0)
+    assert capfd.readouterr() == ("", "")

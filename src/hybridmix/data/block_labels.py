@@ -110,7 +110,13 @@ class LabelColumns:
     def _weights(self, frame: Frame) -> FloatArray | None:
         if self.weight is None:
             return None
-        weights = np.asarray(frame[self.weight].to_numpy(), dtype=np.float64)
+        try:
+            weights = np.asarray(frame[self.weight].to_numpy(), dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"Column {self.weight!r} does not hold weights: {error}. Name a column of "
+                "numbers as sample_weight."
+            ) from None
         if not np.isfinite(weights).all() or weights.min(initial=0.0) < 0.0:
             raise ValueError(
                 f"Column {self.weight!r} holds weights that are negative, missing or "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import accumulate
@@ -135,6 +136,16 @@ class BlockSource(ABC):
                     f"There is no column {name!r} in the table; it has "
                     f"{', '.join(self.names)}."
                 )
+
+
+@contextmanager
+def counting_rows_from(where: str) -> Iterator[None]:
+    """Say in errors about rows which row of the table is their row 0."""
+    try:
+        yield
+    except ValueError as error:
+        error.add_note(f"Rows are counted from {where}.")
+        raise
 
 
 def _array(block: object, _number: int, name: str) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from copy import deepcopy
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from hybridmix._typing import Sum
-from hybridmix.data.block_reading import BlockSource
+from hybridmix.data.block_reading import BlockSource, counting_rows_from
 from hybridmix.data.dask_cluster import computed, persisted
 from hybridmix.data.encoded_blocks import EncodedBlocks
 from hybridmix.data.rows import LabelledUnits
@@ -92,11 +93,12 @@ class DaskTable(BlockSource):
         return self._frame.to_delayed()
 
     @cached_property
-    def _filled(self) -> list[Delayed]:
+    def _filled(self) -> list[tuple[int, Delayed]]:
+        """Partitions that have any rows, with their numbers."""
         from dask.delayed import delayed
 
         sizes = computed([delayed(len)(part) for part in self._partitions])
-        return [part for part, n in zip(self._partitions, sizes, strict=True) if n]
+        return [own for own, n in zip(enumerate(self._partitions), sizes, strict=True) if n]
 
     def added(self, argument: str, given: object) -> tuple[BlockSource, tuple[str, ...]]:
         """Return the table with series or arrays as further columns."""
@@ -119,7 +121,11 @@ class DaskTable(BlockSource):
     def _as_frame(self, argument: str, given: Any) -> dask.dataframe.DataFrame:
         """Return labels, targets or weights with names that no other column has."""
         if is_dask_array(given):
-            if self._n_rows is not None and _sizes(given) is not None:
+            sizes = _sizes(given)
+            if self._n_rows is not None and sizes is not None:
+                n_rows, n_given = sum(self._n_rows), sum(sizes)
+                if n_rows != n_given:
+                    raise ValueError(f"X has {n_rows} rows and {argument} has {n_given}.")
                 given = given.rechunk({0: self._n_rows})
             given = given if given.ndim == 2 else given[:, None]
             return _frame_of(given, self._new_names(argument, range(given.shape[1])))
@@ -127,7 +133,11 @@ class DaskTable(BlockSource):
             renamed = self._new_names(argument, given.columns)
             return given.rename(columns=dict(zip(given.columns, renamed, strict=True)))
         if not hasattr(given, "to_frame") or not hasattr(given, "map_partitions"):
-            super().added(argument, given)
+            raise TypeError(
+                f"{argument} must be in blocks as well, since X is of Dask: pass a Dask "
+                "series, data frame or array with the same partitions, or the name of a "
+                f"column of X; got a {type(given).__name__}."
+            )
         return given.to_frame(name=self._new_names(argument, [0])[0])
 
     def _new_names(self, argument: str, columns: Sequence[object]) -> list[str]:
@@ -149,8 +159,9 @@ class DaskTable(BlockSource):
         # Part of the graph, so that a block that is lost can be computed again.
         shared = delayed(partial(_on_frame, list(columns), function), traverse=False)
         if not arguments:
-            return [shared(part) for part in self._filled]
-        return [shared(*own) for own in zip(self._filled, *arguments, strict=True)]
+            return [shared(*own) for own in self._filled]
+        own = zip(self._filled, *arguments, strict=True)
+        return [shared(number, part, *rest) for (number, part), *rest in own]
 
     def map(
         self,
@@ -181,9 +192,9 @@ class DaskTable(BlockSource):
         self.check_columns(columns)
         read = _as_given if self.has_names else _as_array
         with warnings.catch_warnings():
-            # The rows of the example are made up.
+            # The row of the example is made up.
             warnings.simplefilter("ignore")
-            example = function(read(self._frame._meta_nonempty[list(columns)][:1]), 0)
+            example = function(read(_example_row(self._frame[list(columns)])), 0)
         shared = delayed(partial(_on_rows, list(columns), read, function, example[:0]))
         sizes = self._n_rows or (np.nan,) * len(self._partitions)
         parts = [
@@ -198,14 +209,14 @@ class DaskTable(BlockSource):
         """Return the table with what a function makes of it, lazily, as it came."""
         if not self.has_names:
             return self.joined(self.names, function)  # type: ignore[arg-type]
-        # Filled whole numbers need not be whole, and partitions are to be of one type.
-        floats = {
-            name: "Float64"
+        # Only some partitions have holes, and all are to be of one type.
+        types = {
+            name: own
             for name, kind in self._frame.dtypes.items()
-            if str(kind).startswith(("Int", "UInt"))
+            if (own := _filled_type(str(kind))) is not None
         }
-        filled = partial(_on_filled, function, floats)  # type: ignore[arg-type]
-        return self._frame.map_partitions(filled, meta=self._frame._meta.astype(floats))
+        filled = partial(_on_filled, function, types)  # type: ignore[arg-type]
+        return self._frame.map_partitions(filled, meta=self._frame._meta.astype(types))
 
 
 class DaskBlocks:
@@ -269,12 +280,14 @@ class DaskBlocks:
 def _on_frame(
     columns: list[str],
     function: Callable[..., T],
+    number: int,
     part: pandas.DataFrame,
     *arguments: object,
 ) -> T:
     import narwhals.stable.v2 as nw
 
-    return function(nw.from_native(part[columns], eager_only=True), *arguments)
+    with _counting_rows(number):
+        return function(nw.from_native(part[columns], eager_only=True), *arguments)
 
 
 def _called(function: Callable[..., T], *arguments: object) -> T:
@@ -297,7 +310,8 @@ def _on_rows(
     part: pandas.DataFrame,
     number: int,
 ) -> np.ndarray:
-    return function(read(part[columns]), number) if len(part) else nothing
+    with _counting_rows(number):
+        return function(read(part[columns]), number) if len(part) else nothing
 
 
 def _on_filled(
@@ -307,7 +321,12 @@ def _on_filled(
     partition_info: dict[str, int] | None = None,
 ) -> pandas.DataFrame:
     number = partition_info["number"] if partition_info else 0
-    return (function(part, number) if len(part) else part).astype(dtypes)
+    with _counting_rows(number):
+        return (function(part, number) if len(part) else part).astype(dtypes)
+
+
+def _counting_rows(number: int) -> AbstractContextManager[None]:
+    return counting_rows_from(f"the first row of partition {number}")
 
 
 def _with_columns(
@@ -319,6 +338,26 @@ def _with_columns(
             f"{len(others)}. Make both columns of one data frame, and pass the name."
         )
     return part.assign(**{name: others[name].to_numpy() for name in others.columns})
+
+
+def _example_row(frame: dask.dataframe.DataFrame) -> pandas.DataFrame:
+    """Make up a row of a table; its text also passes for a number."""
+    row = frame._meta_nonempty[:1]
+    is_text = {name: isinstance(row[name].iloc[0], str) for name in row.columns}
+    return row.assign(**{name: "1" for name, is_one in is_text.items() if is_one})
+
+
+def _filled_type(name: str) -> str | None:
+    """Return the type of numbers that were filled; None where they have none.
+
+    Filled whole numbers need not be whole.
+    """
+    if name.startswith(("Int", "UInt")):
+        return "Float64"
+    if name.endswith("[pyarrow]") and name.startswith(("int", "uint")):
+        return "double[pyarrow]"
+    is_float = name.startswith(("float", "Float", "double", "halffloat"))
+    return name if is_float else None
 
 
 def _total(parts: list[Sum]) -> Sum:

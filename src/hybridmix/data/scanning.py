@@ -15,7 +15,7 @@ import numpy as np
 from hybridmix._checks import check_word
 from hybridmix.data.block_file import BlockFile
 from hybridmix.data.block_readers import Reader, imported, reader_of
-from hybridmix.data.block_reading import BlockSource
+from hybridmix.data.block_reading import BlockSource, counting_rows_from
 from hybridmix.data.encoded_blocks import EncodedBlocks
 from hybridmix.data.frames import as_frame
 from hybridmix.data.rows import DTYPES, LabelledUnits
@@ -198,11 +198,9 @@ class ScannedTable(BlockSource):
         """Yield what a function returns for every block; see `BlockSource`."""
         n_before = 0
         for block, *own in zip(self._blocks(columns), *arguments, strict=bool(arguments)):
-            try:
-                yield function(block, *own)
-            except ValueError as error:
-                error.add_note(f"Rows are counted from row {n_before} of the table.")
-                raise
+            with counting_rows_from(f"row {n_before} of the table"):
+                result = function(block, *own)
+            yield result
             n_before += block.shape[0]
 
     def encoded(
@@ -225,8 +223,11 @@ class ScannedTable(BlockSource):
     ) -> object:
         """Put what a function returns for every block one after the other."""
         self.check_columns(columns)
-        blocks = enumerate(self._blocks(columns))
-        parts = [function(block.to_native(), number) for number, block in blocks]
+        parts, n_before = [], 0
+        for number, block in enumerate(self._blocks(columns)):
+            with counting_rows_from(f"row {n_before} of the table"):
+                parts.append(function(block.to_native(), number))
+            n_before += block.shape[0]
         if not parts:
             raise ValueError("The table has no rows.")
         return np.concatenate(parts)
