@@ -19,6 +19,7 @@ from hybridmix import (
 from hybridmix.data import encode_labels
 from hybridmix.data.columns import read_columns
 from hybridmix.data.schema import Schema
+from hybridmix.metrics import drift_score
 
 N_ROWS = 60
 
@@ -391,13 +392,11 @@ def test_samples_of_an_object_array_with_a_void_column():
 def test_lazy_tables_are_refused_with_the_way_out():
     frame, y = numbers()
     lazy = pl.from_pandas(frame).lazy()
-    with pytest.raises(TypeError, match=r"X is a lazy table .*Call \.collect\(\)"):
-        MixtureDensity(n_components=1, covariance_type="full", covariance_prior=1.0).fit(
-            lazy
-        )
     model = plain_classifier().fit(frame, y)
     with pytest.raises(TypeError, match=r"X is a lazy table .*Call \.collect\(\)"):
-        model.predict(lazy)
+        drift_score(model, lazy)
+    with pytest.raises(TypeError, match="y must name a column of the table"):
+        plain_classifier().fit(lazy, y)
     with pytest.raises(TypeError, match=r"y is a lazy table .*Call \.collect\(\)"):
         plain_classifier().fit(frame, pl.LazyFrame({"y": y}))
 

@@ -21,7 +21,7 @@ from hybridmix.cli.tables import (
     TypedTable,
 )
 from hybridmix.cli.text_format import USUAL, TextFormat
-from hybridmix.data.block_readers import open_dataset, reader_of
+from hybridmix.data.block_readers import files_below, open_dataset, reader_of
 
 
 class TextFolder(Table):
@@ -92,7 +92,7 @@ def _ending(files: list[Path], suffixes: tuple[str, ...]) -> list[Path]:
 
 def open_folder(path: Path, text: TextFormat = USUAL) -> Table:
     """Open a folder of text files, or of Parquet or Feather files."""
-    files = [file for file in sorted(path.rglob("*")) if file.is_file()]
+    files = files_below(path)
     texts, typed = _ending(files, TEXT_SUFFIXES), _ending(files, TYPED_SUFFIXES)
     if texts and typed:
         raise InputError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -190,19 +190,16 @@ class _ChunkReader(Reader):
         self._marks = marks
         self._labels = labels
         self.names = tuple(self._kinds)
-        self.n_rows = 0  # until all of them were read
 
     def __repr__(self) -> str:
         return str(self._table.path)
 
-    def blocks(self, columns: list[str], n_rows: int) -> Iterator[object]:
-        """Yield blocks of exactly this many rows, except for the last one."""
+    def _blocks(self, columns: list[str], n_rows: int) -> Iterator[Sized]:
         waiting: list[pd.DataFrame] = []
-        n_waiting = n_read = 0
+        n_waiting = 0
         for chunk in self._table.chunks(min(n_rows, CHUNK_ROWS)):
             waiting.append(self._frame(chunk, columns))
             n_waiting += chunk.n_rows
-            n_read += chunk.n_rows
             while n_waiting >= n_rows:
                 frame = pd.concat(waiting, ignore_index=True)
                 yield frame[:n_rows]
@@ -210,7 +207,6 @@ class _ChunkReader(Reader):
                 n_waiting -= n_rows
         if n_waiting:
             yield pd.concat(waiting, ignore_index=True)
-        self.n_rows = n_read
 
     def _frame(self, chunk: Chunk, columns: list[str]) -> pd.DataFrame:
         cells: dict[str, Any] = {}
@@ -260,7 +256,7 @@ class LargeTable(ScannedTable):
     @property
     def n_rows(self) -> int:
         """Number of rows, once they were read."""
-        return self._chunks.n_rows
+        return self._chunks.n_rows or 0
 
 
 @dataclass(frozen=True)

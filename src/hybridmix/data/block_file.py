@@ -16,6 +16,8 @@ from hybridmix.data.rows import Dataset, LabelledUnits, Rows
 from hybridmix.data.sequence_rows import SequenceDataset, SequenceRows
 
 T = TypeVar("T")
+# No room on the disk, or none left of a user's quota, which not all systems have.
+_FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class BlockFile:
         try:
             self._blocks.append([self._written(array) for array in arrays])
         except OSError as error:
-            if error.errno != errno.ENOSPC:
+            if error.errno not in _FULL:
                 raise
             raise OSError(
                 errno.ENOSPC,

@@ -114,8 +114,8 @@ class LabelColumns:
             weights = np.asarray(frame[self.weight].to_numpy(), dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"Column {self.weight!r} does not hold weights: {error}. Name a column of "
-                "numbers as sample_weight."
+                f"Column {self.weight!r} does not hold weights: {error}. Name a column "
+                "of numbers as sample_weight."
             ) from None
         if not np.isfinite(weights).all() or weights.min(initial=0.0) < 0.0:
             raise ValueError(
@@ -193,6 +193,13 @@ class BlockLabels:
     def read(self, frame: Frame) -> tuple[IntArray, FloatArray | None]:
         """Return the class numbers and the weights of a block; None if all are one."""
         values, places = self.columns._labels(frame)
+        unknown = [value for value in values if value not in self.numbers]
+        if unknown:
+            raise ValueError(
+                f"The label {unknown[0]!r} in column {self.columns.target!r} was not "
+                "there when labels were counted: the table has changed while it was "
+                "read. Fit again when it is complete."
+            )
         labels = np.array([self.numbers[value] for value in values], np.intp)[places]
         if self.scale is None:
             return labels, None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Sequence, Sized
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     import polars
+    import pyarrow
     import pyarrow.dataset
 
 # Formats, as pyarrow.dataset calls them, by the suffixes of files.
@@ -25,24 +27,85 @@ _FORMATS = {
 
 
 class Reader:
-    """Reads blocks of a number of rows, the same ones every time."""
+    """Reads blocks of a number of rows, the same ones every time.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Columns of the table.
+    n_rows : int or None
+        Number of rows, once all of them were read.
+    """
 
     names: tuple[str, ...]
+    n_rows: int | None = None
 
     def blocks(self, columns: list[str], n_rows: int) -> Iterator[object]:
-        """Yield blocks of exactly this many rows, except for the last one."""
+        """Yield blocks of exactly this many rows, except for the last one.
+
+        A table of another length than the last time is an error: training needs the same
+        rows in every pass.
+        """
+        n_read = 0
+        for block in self._blocks(columns, n_rows):
+            n_read += len(block)
+            yield block
+        if self.n_rows not in (None, n_read):
+            raise OSError(
+                f"{self} has changed while it was used: it had {self.n_rows} rows, and "
+                f"now has {n_read}. Read it again when it is complete."
+            )
+        self.n_rows = n_read
+
+    def _blocks(self, columns: list[str], n_rows: int) -> Iterator[Sized]:
         raise NotImplementedError
 
 
 class _ArrowReader(Reader):
-    def __init__(self, dataset: pyarrow.dataset.Dataset) -> None:
+    def __init__(self, dataset: pyarrow.dataset.Dataset, paths: str = "") -> None:
         self._dataset = dataset
+        self._paths = paths
         self.names = tuple(dataset.schema.names)
+        self._stamps = {path: _stamp(path) for path in _local_files(dataset)}
 
     def __repr__(self) -> str:
-        return f"{type(self._dataset).__name__} of pyarrow"
+        return self._paths or f"{type(self._dataset).__name__} of pyarrow"
 
-    def blocks(self, columns: list[str], n_rows: int) -> Iterator[object]:
+    def _blocks(self, columns: list[str], n_rows: int) -> Iterator[Sized]:
+        arrow = imported("pyarrow", "arrow")
+        self._check_unchanged()
+        try:
+            yield from self._read(columns, n_rows)
+        except (OSError, arrow.ArrowInvalid) as error:
+            self._check_unchanged()
+            if "CSV conversion error" in str(error):
+                raise self._explained(error) from error
+            raise
+        self._check_unchanged()
+
+    def _check_unchanged(self) -> None:
+        """Refuse files that others have written to: what is known of them is wrong."""
+        for path, stamp in self._stamps.items():
+            if _stamp(path) != stamp:
+                raise OSError(
+                    f"{path} has changed since it was scanned. Scan it again when it is "
+                    "complete."
+                )
+
+    def _explained(self, error: Exception) -> ValueError:
+        """Say what to do about a cell of a CSV file that is not of the expected type."""
+        found = re.search(r"CSV column #(\d+): (.*)", str(error))
+        parts = [part.physical_schema.names for part in self._dataset.get_fragments()]
+        message = str(error)
+        if found is not None and all(names == parts[0] for names in parts):
+            message = f"Column {parts[0][int(found[1])]!r} of {self}: {found[2]}"
+        return ValueError(
+            f"{message}. The first rows of a CSV file (1 MB) decide about the types of "
+            "its columns. scan(polars.scan_csv(path, infer_schema_length=None)) looks at "
+            "all rows; schema=... of pyarrow.dataset.dataset sets types."
+        )
+
+    def _read(self, columns: list[str], n_rows: int) -> Iterator[Sized]:
         arrow = imported("pyarrow", "arrow")
         waiting, n_waiting = [], 0
         # Threads of pyarrow read ahead, which takes more memory than the rows do.
@@ -84,7 +147,7 @@ class _PolarsReader(Reader):
     def __repr__(self) -> str:
         return "LazyFrame of polars"
 
-    def blocks(self, columns: list[str], n_rows: int) -> Iterator[object]:
+    def _blocks(self, columns: list[str], n_rows: int) -> Iterator[Sized]:
         import polars
 
         frame = self._frame.select(columns)
@@ -104,19 +167,53 @@ class _PolarsReader(Reader):
             yield waiting
 
 
+def _local_files(dataset: pyarrow.dataset.Dataset) -> list[str]:
+    """Return the files of a dataset that are on this machine."""
+    arrow = imported("pyarrow.fs", "arrow")
+    is_local = isinstance(getattr(dataset, "filesystem", None), arrow.LocalFileSystem)
+    return dataset.files if is_local else []
+
+
+def _stamp(path: str) -> tuple[int, int] | None:
+    """Return when a file was written, and its size; None if it is gone."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+def is_lazy_frame(source: object) -> bool:
+    """Return whether this is a lazy frame of polars, without importing it."""
+    kind = type(source)
+    return kind.__module__.startswith("polars.") and kind.__name__ == "LazyFrame"
+
+
+def is_dataset(source: object) -> bool:
+    """Return whether this is a dataset of pyarrow, without importing it."""
+    kind = type(source)
+    return kind.__module__ == "pyarrow._dataset" and kind.__name__.endswith("Dataset")
+
+
+def is_scannable(source: object) -> bool:
+    """Return whether `scan` takes this in place of a table."""
+    is_path = isinstance(source, str | os.PathLike)
+    return is_path or is_lazy_frame(source) or is_dataset(source)
+
+
 def reader_of(source: object) -> Reader:
     """Return what reads files, a dataset of pyarrow or a lazy frame of polars."""
-    kind = f"{type(source).__module__}.{type(source).__name__}"
-    if kind.startswith("polars.") and kind.endswith(".LazyFrame"):
+    if is_lazy_frame(source):
         return _PolarsReader(cast("polars.LazyFrame", source))
-    if kind.startswith("pyarrow._dataset."):
+    if is_dataset(source):
         return _ArrowReader(source)
     if isinstance(source, str | os.PathLike):
-        return _ArrowReader(open_dataset([Path(source)]))
-    if isinstance(source, Sequence) and source:
-        return _ArrowReader(open_dataset([Path(path) for path in source]))
+        source = [source]
+    if isinstance(source, Sequence):
+        paths = [Path(path) for path in source]
+        return _ArrowReader(open_dataset(paths), ", ".join(map(str, paths)))
     raise TypeError(
-        f"scan takes paths, a pyarrow dataset or a polars LazyFrame, and not a "
+        "scan takes paths, a pyarrow dataset or a polars LazyFrame; got "
         f"{type(source).__name__}. Tables in memory can be passed to fit as they are."
     )
 
@@ -127,6 +224,8 @@ def open_dataset(paths: list[Path]) -> pyarrow.dataset.Dataset:
     Where files disagree about the type of a column, it is one that holds the values of
     all, such as a float for whole numbers and fractions.
     """
+    if not paths:
+        raise ValueError("scan needs at least one path, and the list is empty.")
     missing = next((path for path in paths if not path.exists()), None)
     if missing is not None:
         raise FileNotFoundError(f"There is no file or folder {missing}.")
@@ -144,29 +243,59 @@ def open_dataset(paths: list[Path]) -> pyarrow.dataset.Dataset:
         options,
     )
     # By itself, pyarrow takes the types of the first file.
-    first = factory.finish()
-    schemas = [fragment.physical_schema for fragment in first.get_fragments()]
-    unified = imported("pyarrow", "arrow").unify_schemas(
-        [first.schema, *schemas], promote_options="permissive"
-    )
-    return factory.finish(unified)
+    return factory.finish(_unified_schema(factory.finish()))
+
+
+def _unified_schema(dataset: pyarrow.dataset.Dataset) -> pyarrow.Schema:
+    """Return a schema that holds the values of all files of a dataset."""
+    arrow = imported("pyarrow", "arrow")
+    unified = dataset.schema
+    for part in dataset.get_fragments():
+        both = [unified, part.physical_schema]
+        try:
+            unified = arrow.unify_schemas(both, promote_options="permissive")
+        except (arrow.ArrowInvalid, arrow.ArrowTypeError) as error:
+            reason = str(error).removeprefix("Unable to merge: ")
+            raise ValueError(
+                f"{part.path} and the files before it are not parts of one table: "
+                f"{reason}. Write the column with the same type in all of them."
+            ) from error
+    return unified
 
 
 def _format_of(files: list[Path], paths: list[Path]) -> str:
     """Return the format of files that were found at some paths."""
     formats = {_FORMATS[file.suffix.lower()] for file in files}
     if len(formats) != 1:
-        found = "several formats" if formats else "no Parquet, Feather or CSV file"
+        found = "There are files of several formats"
+        if not formats:
+            found = "There is no Parquet, Feather or CSV file"
         raise ValueError(
-            f"There is {found} at {', '.join(map(str, paths))}. Name files of one "
-            f"format, with a suffix of {', '.join(_FORMATS)}."
+            f"{found} at {', '.join(map(str, paths))}. Name files of one format, with a "
+            f"suffix of {', '.join(_FORMATS)}."
         )
     return formats.pop()
 
 
 def _files(path: Path) -> list[Path]:
-    found = sorted(path.rglob("*")) if path.is_dir() else [path]
+    found = files_below(path) if path.is_dir() else [path]
     return [file for file in found if file.is_file() and file.suffix.lower() in _FORMATS]
+
+
+def files_below(folder: Path) -> list[Path]:
+    """Return the files in a folder and in those within it, in order.
+
+    Names that begin with a dot or an underscore are those of hidden and of unfinished
+    files, or of folders of these.
+    """
+    return [
+        path
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+        and not any(
+            name.startswith((".", "_")) for name in path.relative_to(folder).parts
+        )
+    ]
 
 
 def imported(name: str, extra: str) -> ModuleType:

@@ -98,7 +98,9 @@ class DaskTable(BlockSource):
         from dask.delayed import delayed
 
         sizes = computed([delayed(len)(part) for part in self._partitions])
-        return [own for own, n in zip(enumerate(self._partitions), sizes, strict=True) if n]
+        return [
+            own for own, n in zip(enumerate(self._partitions), sizes, strict=True) if n
+        ]
 
     def added(self, argument: str, given: object) -> tuple[BlockSource, tuple[str, ...]]:
         """Return the table with series or arrays as further columns."""

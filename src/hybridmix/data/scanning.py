@@ -21,7 +21,7 @@ from hybridmix.data.frames import as_frame
 from hybridmix.data.rows import DTYPES, LabelledUnits
 
 if TYPE_CHECKING:
-    import pyarrow.dataset
+    import pyarrow
 
     from hybridmix.data.frames import Frame
 
@@ -31,7 +31,11 @@ T = TypeVar("T")
 # read, as a matrix, encoded, arranged, and what an evaluation makes of it.
 _COPIES = 12
 _FEWEST_ROWS, _MOST_ROWS = 256, 1 << 20
-_UNITS = {"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "KI": 2**10, "MI": 2**20, "GI": 2**30}
+_UNITS = {"": 1.0} | {
+    f"{prefix}{kind}": base**power
+    for kind, base in (("", 1e3), ("I", 2.0**10))
+    for power, prefix in enumerate("KMGT", start=1)
+}
 
 
 def scan(
@@ -46,8 +50,8 @@ def scan(
 
     What it returns takes the place of ``X``: in ``fit`` of the estimators that are listed
     on the page about large tables, with names of columns as ``y`` and ``sample_weight``,
-    and in everything that predicts. `Sequences.from_long` reads sequences from it. A path
-    in the place of ``X`` is scanned by default options.
+    and in everything that predicts. `Sequences.from_long` reads sequences from it. If you
+    pass any other ``source`` than a list as ``X``, it is scanned by default options.
 
     Parameters
     ----------
@@ -85,11 +89,10 @@ def scan(
     """
     check_word("dtype", dtype, DTYPES)
     n_bytes = bytes_of(memory)
+    _check_folder(cache)
     reader = reader_of(source)
-    names = reader.names if columns is None else tuple(columns)
-    table = ScannedTable(reader, reader.names, n_bytes, cache, dtype)
-    table.check_columns(names)
-    return table.select(names)
+    names = reader.names if columns is None else columns
+    return ScannedTable(reader, reader.names, n_bytes, cache, dtype).select(names)
 
 
 class ScannedTable(BlockSource):
@@ -123,6 +126,10 @@ class ScannedTable(BlockSource):
     def select(self, columns: Iterable[str]) -> ScannedTable:
         """Return the table with some of its columns only."""
         names = tuple(columns)
+        if isinstance(columns, str) or len(set(names)) < len(names):
+            raise ValueError(
+                f"columns={columns!r}: give a list of columns, each of them once."
+            )
         self.check_columns(names)
         return self._with(names, self._undivided)
 
@@ -164,9 +171,12 @@ class ScannedTable(BlockSource):
         target.parent.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix=".hybridmix-", dir=target.parent))
         try:
+            schemas = []
             for number, block in enumerate(self):
                 made = _arrow_table(block if function is None else function(block))
-                parquet.write_table(made, folder / f"part-{number:05d}.parquet")
+                parquet.write_table(made, _part(folder, number))
+                schemas.append(made.schema)
+            _unify_parts(folder, schemas)
             folder.chmod(0o777 & ~_umask())
             folder.rename(target)
         except BaseException:
@@ -265,7 +275,7 @@ def _start_of_last(values: np.ndarray) -> int:
 
 def bytes_of(memory: int | str) -> int:
     """Return a number of bytes, such as that of "500MB"."""
-    found = re.fullmatch(r"\s*([\d.]+)\s*([KMG]?I?)B?\s*", str(memory).upper())
+    found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([KMGT]?I?)B?\s*", str(memory).upper())
     n_bytes = float(found[1]) * _UNITS.get(found[2], 0) if found else 0.0
     if n_bytes < 1:
         raise ValueError(
@@ -274,9 +284,58 @@ def bytes_of(memory: int | str) -> int:
     return int(n_bytes)
 
 
+def _check_folder(cache: str | os.PathLike[str] | None) -> None:
+    """Refuse a folder that cannot be written to, before tables are read for long."""
+    if cache is None:
+        return
+    if not Path(cache).is_dir():
+        raise NotADirectoryError(f"cache={os.fspath(cache)!r} is not a folder.")
+    if not os.access(cache, os.W_OK):
+        raise PermissionError(f"cache={os.fspath(cache)!r} cannot be written to.")
+
+
+def _part(folder: Path, number: int) -> Path:
+    return folder / f"part-{number:05d}.parquet"
+
+
+def _unify_parts(folder: Path, schemas: list[pyarrow.Schema]) -> None:
+    """Give columns the same type in all parts of a table that was written.
+
+    Filled whole numbers, for instance, are floats in those parts that had holes.
+    """
+    if not schemas:
+        raise ValueError("The table has no rows.")
+    arrow = imported("pyarrow", "arrow")
+    parquet = imported("pyarrow.parquet", "arrow")
+    first = schemas[0]
+    other = next((own for own in schemas if own.names != first.names), first)
+    if other is not first:
+        raise ValueError(
+            f"The function returned the columns {', '.join(first.names)} for one block, "
+            f"and {', '.join(other.names)} for another."
+        )
+    try:
+        unified = arrow.unify_schemas(schemas, promote_options="permissive")
+    except (arrow.ArrowInvalid, arrow.ArrowTypeError) as error:
+        reason = str(error).removeprefix("Unable to merge: ")
+        raise ValueError(
+            f"What the function returned for blocks differs: {reason}."
+        ) from (error)
+    for number, schema in enumerate(schemas):
+        if not schema.equals(unified):
+            path = _part(folder, number)
+            parquet.write_table(parquet.read_table(path).cast(unified), path)
+
+
 def _arrow_table(made: object) -> pyarrow.Table:
     """Return a table of pyarrow for a data frame, or for arrays by name."""
     if isinstance(made, Mapping):
+        for name, values in made.items():
+            if np.ndim(values) != 1:
+                raise ValueError(
+                    f"The function returned an array of shape {np.shape(values)} for "
+                    f"{name!r}. Return one value for each row under each name."
+                )
         return imported("pyarrow", "arrow").table(dict(made))
     frame = as_frame(made, "The result")
     if frame is None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import wraps
-from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from hybridmix.data.block_labels import LabelColumns
+from hybridmix.data.block_readers import is_scannable
 from hybridmix.data.block_reading import (
     BlockSource,
     LearnedBlocks,
@@ -51,8 +51,8 @@ def refuse_blocks(estimator: object, X: Any, reason: str) -> None:
 
 
 def is_in_blocks(X: Any) -> bool:
-    """Return whether a table comes in blocks, or is the path of one."""
-    is_source = isinstance(X, BlockSource | str | PathLike)
+    """Return whether a table comes in blocks, or can be read in blocks."""
+    is_source = isinstance(X, BlockSource) or is_scannable(X)
     return is_source or is_dask_frame(X) or is_dask_array(X)
 
 
