@@ -322,3 +322,68 @@ def test_collapsed_components_need_rows():
     X[:100] = -5.0
     with pytest.raises(ValueError, match="A component has collapsed"):
         train(model, [lambda own: summarise(own, X)])
+
+
+def test_what_sites_return_is_checked():
+    parts, _ = sites()
+    start = started(density(), parts)
+    [site, _] = callbacks(parts)
+    found = site(start)
+    stale = step(start, found)
+    negative = replace(
+        found.statistics,
+        counts=-found.statistics.counts,
+        positive=found.statistics.positive,
+    )
+    for answer, message in (
+        (site(stale), "that of another model"),
+        (replace(found, parts=np.zeros(2)), "that of another objective"),
+        (
+            replace(found, class_weights=np.zeros(2), by_class=np.zeros(3)),
+            "other classes",
+        ),
+        (replace(found, parts=np.array([np.nan])), "not finite"),
+        (
+            replace(found, class_weights=-found.class_weights),
+            "class_weights are negative",
+        ),
+        (replace(found, total_weight=0.0), "not positive"),
+        (replace(found, statistics=negative), "negative weight of rows"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            train(start, [lambda _, answer=answer: answer])
+        with pytest.raises(ValueError, match=message):
+            step(start, answer)
+    for call in (
+        lambda: train(start, [lambda _: None]),
+        lambda: combine([None]),
+        lambda: step(start, None),
+        lambda: resume(start, [None]),
+    ):
+        with pytest.raises(TypeError, match=r"what summarise returns .* got NoneType"):
+            call()
+    with pytest.raises(TypeError, match="what summarise_columns returns, got DataFrame"):
+        combine_schemas([parts[0][0]])
+
+
+def test_summaries_of_different_objectives_are_not_combined():
+    parts, _ = sites()
+    start = started(classifier(), parts)
+    hybrid = clone(start).set_params(objective="hybrid", tradeoff=1.0)
+    hybrid.__dict__ |= {k: v for k, v in vars(start).items() if k.endswith("_")}
+    X, y = parts[0]
+    with pytest.raises(ValueError, match="with the same options"):
+        combine([summarise(start, X, y), summarise(hybrid, X, y)])
+
+
+def test_tables_that_cannot_be_summarised_are_refused(tmp_path):
+    parts, _ = sites()
+    X, _ = parts[0]
+    with pytest.raises(ValueError, match="0 sample"):
+        summarise_columns(X[:0])
+    with pytest.raises(TypeError, match="a summary of every block"):
+        summarise_columns(tmp_path)
+    with pytest.raises(TypeError, match="a summary of every block"):
+        summarise(started(density(), parts), tmp_path)
+    with pytest.raises(ValueError, match="requires y"):
+        summarise(started(classifier(), parts), X)

@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from hybridmix import (
     HybridMixtureClassifier,
+    MEDClassifier,
     MixtureDensity,
     MixtureOutlierDetector,
     MixtureRegressor,
@@ -469,3 +470,35 @@ def test_memories_are_checked():
 def test_unfitted_models_have_no_drift():
     with pytest.raises(NotFittedError):
         drift_score(density(), source(50)[0])
+
+
+def test_whole_tables_are_refused(tmp_path):
+    for estimator, y in (
+        (MixtureDensity(1), ()),
+        (HybridMixtureClassifier("likelihood"), ("y",)),
+        (MixtureRegressor(1), ("y",)),
+    ):
+        with pytest.raises(TypeError, match="Pass one batch after the other"):
+            estimator.partial_fit(tmp_path, *y)
+
+
+def test_drift_needs_a_density():
+    X = np.arange(20.0).reshape(10, 2) % 7
+    model = MEDClassifier().fit(X, np.arange(10) % 2)
+    with pytest.raises(TypeError, match="MEDClassifier has no density of rows"):
+        drift_score(model, X)
+
+
+def test_classes_of_two_kinds_are_refused():
+    with pytest.raises(TypeError, match="text"):
+        HybridMixtureClassifier("likelihood").partial_fit(
+            np.zeros((2, 1)), ["a", "b"], classes=["a", 1]
+        )
+
+
+def test_rows_without_any_value_are_silent(capfd):
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    model = MixtureDensity(1, covariance_type="full").partial_fit(X)
+    before = model.means_.copy()
+    np.testing.assert_allclose(model.partial_fit(np.full((5, 2), np.nan)).means_, before)
+    assert capfd.readouterr() == ("", "")

@@ -16,6 +16,8 @@ _PACKAGES = (
     "pandas",
     "polars",
     "pyarrow",
+    "dask",
+    "distributed",
     "matplotlib",
     "onnx",
 )

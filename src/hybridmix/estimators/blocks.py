@@ -31,22 +31,22 @@ if TYPE_CHECKING:
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-def refuse_blocks(estimator: object, X: Any, reason: str) -> None:
-    """Refuse tables in blocks where an estimator needs all rows in memory.
+def refuse_blocks(caller: object, X: Any, reason: str) -> None:
+    """Refuse tables in blocks where all rows have to be in memory.
 
     Parameters
     ----------
-    estimator : object
-        What is to be trained.
+    caller : estimator or str
+        What is to be trained, or the name of a method or function.
     X : object
         What a user gave as a table.
     reason : str
         Why, and what to use instead; whole sentences.
     """
     if is_in_blocks(X):
+        name = caller if isinstance(caller, str) else type(caller).__name__
         raise TypeError(
-            f"{type(estimator).__name__} needs its rows in memory, and X comes in "
-            f"blocks. {reason}"
+            f"{name} needs its rows in memory, and X comes in blocks. {reason}"
         )
 
 

@@ -17,6 +17,7 @@ from hybridmix.data.fingerprint import Fingerprint
 from hybridmix.data.table import PUBLISHED, read_training_table
 from hybridmix.data.weights import read_weights
 from hybridmix.estimators.automatic import DensityEstimator
+from hybridmix.estimators.blocks import refuse_blocks
 from hybridmix.estimators.options import MixtureEstimator, TrainingTable, warn_of
 from hybridmix.models.mixture import Mixture
 from hybridmix.progress import printing
@@ -59,6 +60,16 @@ class StreamEstimator(MixtureEstimator):
         """Whether nothing has been learned so far."""
         return not hasattr(self, "model_")
 
+    def _check_batch(self, X: Any) -> None:
+        """Check the options, and refuse whole tables of many batches."""
+        refuse_blocks(
+            "partial_fit",
+            X,
+            "Pass one batch after the other, such as the blocks that scan(path) yields, "
+            "or let fit read the table in blocks.",
+        )
+        self._check_options()
+
     def _read_batch(
         self,
         X: Any,
@@ -68,7 +79,7 @@ class StreamEstimator(MixtureEstimator):
     ) -> TrainingTable:
         """Read a batch; the first one says what columns are like, unless a schema does.
 
-        Options have been checked.
+        `_check_batch` has been called.
         """
         if self._begins_stream and schema is None:
             return self._learn_table(X, sample_weight, labels)
@@ -158,7 +169,7 @@ class StreamedDensity(StreamEstimator, DensityEstimator):
         self, X: Any, sample_weight: Any, schema: Schema | None
     ) -> dict[str, Any]:
         """Learn from a batch; return what to publish."""
-        self._check_options()
+        self._check_batch(X)
         read = self._read_batch(X, sample_weight, schema)
         labels = np.zeros(read.table.n_rows, np.intp)
         batch = Batch(read.table, labels, read.weights)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hybridmix._parallel import Workers
-from hybridmix.data import Schema, number_labels
+from hybridmix.data import Schema, encode_labels, number_labels
 from hybridmix.estimators.chosen import is_auto
 from hybridmix.estimators.labelled import check_labels_given, class_names, class_weighted
 from hybridmix.estimators.options import warn_of
@@ -51,7 +51,7 @@ def learned_labels(
     schema: Schema | None,
 ) -> dict[str, Any]:
     """Learn from a batch, as in `partial_fit`; return what to publish."""
-    classifier._check_options()
+    classifier._check_batch(X)
     check_labels_given(classifier, y)
     known = _known_classes(classifier, classes)
     labels = number_labels(y, known, classifier.unlabelled)
@@ -107,7 +107,7 @@ def _known_classes(classifier: HybridMixtureClassifier, classes: Any) -> np.ndar
     if classifier._begins_stream:
         if classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
-        return np.unique(np.asarray(classes))
+        return encode_labels(classes, None)[0]
     if classes is not None and not np.array_equal(
         np.unique(classes), classifier.classes_
     ):

@@ -59,7 +59,7 @@ def learned_targets(
     schema: Schema | None,
 ) -> dict[str, Any]:
     """Learn from a batch, as in `partial_fit`; return what to publish."""
-    regressor._check_options()
+    regressor._check_batch(X)
     if y is None:
         raise ValueError("partial_fit requires y to be passed, but it is None.")
     columns, n_dimensions = read_targets(y)

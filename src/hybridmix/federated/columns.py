@@ -7,17 +7,19 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any, cast
 
-import numpy as np
+from sklearn.base import BaseEstimator
 
 from hybridmix._registered import registered
 from hybridmix._require import require, require_instance, require_whole
 from hybridmix.data import Schema
 from hybridmix.data.categories import sorted_categories
 from hybridmix.data.cells import label_of
-from hybridmix.data.columns import Columns, as_frame, read_columns
+from hybridmix.data.columns import Columns
 from hybridmix.data.naming import named_columns
 from hybridmix.data.summaries import RealSummary, TableSummary
+from hybridmix.data.table import read_training_table
 from hybridmix.data.weights import read_weights
+from hybridmix.estimators.blocks import refuse_blocks
 
 
 @registered
@@ -79,9 +81,9 @@ class ColumnSummary:
         if self.real != other.real:
             [column, *_] = sorted(set(self.real) ^ set(other.real))
             raise ValueError(
-                f"The column {label_of(self.names, column)} is real at one site and "
-                "categorical at another. Name it in categorical_features at all sites, "
-                "or give it the same type."
+                f"The sites differ: {label_of(self.names, column)} is real at one site "
+                "and categorical at another. Name it in categorical_features at all "
+                "sites, or give it the same type."
             )
         own, theirs = (one.table_summary() for one in (self, other))
         table = own.merged(theirs)
@@ -128,8 +130,12 @@ def summarise_columns(
     summary : ColumnSummary
         To send to whoever combines the schemas.
     """
-    frame = as_frame(X)
-    columns = read_columns(np.asarray(X) if frame is None else frame)
+    refuse_blocks(
+        "summarise_columns",
+        X,
+        "Pass combine_schemas a summary of every block that scan(path) yields.",
+    )
+    columns, _ = read_training_table(BaseEstimator(), X)
     named = named_columns(categorical_features, columns)
     positions = range(columns.n_columns)
     chosen = [j for j in positions if j in named or columns.is_categorical(j)]
@@ -165,6 +171,12 @@ def combine_schemas(summaries: Sequence[ColumnSummary]) -> Schema:
     """
     if not summaries:
         raise ValueError("combine_schemas needs the summary of at least one site.")
+    for summary in summaries:
+        if not isinstance(summary, ColumnSummary):
+            raise TypeError(
+                "combine_schemas takes what summarise_columns returns, got "
+                f"{type(summary).__name__}."
+            )
     whole = reduce(ColumnSummary.merged, summaries)
     return Schema.from_summary(
         cast(Columns, whole), whole.real, whole.categorical, whole.table_summary()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy, deepcopy
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,18 +13,28 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from hybridmix._parallel import workers
 from hybridmix._registered import registered
-from hybridmix._require import require_array, require_instance, require_number
+from hybridmix._require import (
+    require,
+    require_array,
+    require_instance,
+    require_number,
+    require_positive,
+)
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import UNLABELLED, Dataset, number_labels, read_table
 from hybridmix.data.weights import read_weights
 from hybridmix.estimators import HybridMixtureClassifier, MixtureDensity
+from hybridmix.estimators.blocks import refuse_blocks
 from hybridmix.estimators.components import committee_of
+from hybridmix.estimators.labelled import check_labels_given
 from hybridmix.models.mixture import Mixture
 from hybridmix.models.statistics import MixtureStatistics
 from hybridmix.objectives import Likelihood, Objective
 from hybridmix.problem import Assessment, Problem
 
 Estimator: TypeAlias = MixtureDensity | HybridMixtureClassifier
+# What is added up by adding numbers or arrays.
+_SUMS = ("parts", "by_class", "wrong", "class_weights", "total_weight", "log_volume")
 # What a model knows of the rows of the site that has fitted it, other than parameters.
 _OF_ONE_SITE = ("fingerprint_", "stream_", "leaderboard_", "bic_")
 
@@ -70,10 +80,11 @@ class Summary:
         require_array("parts", self.parts, np.shape(self.parts))
         n_classes = np.size(self.class_weights)
         require_array("class_weights", self.class_weights, (n_classes,))
+        require((self.class_weights >= 0.0).all(), "class_weights are negative")
         require_array("by_class", self.by_class, (n_classes + 1,))
         require_instance("statistics", self.statistics, MixtureStatistics)
         require_number("the weight of wrong rows", self.wrong, 0.0)
-        require_number("the weight of all rows", self.total_weight, 0.0)
+        require_positive("the weight of all rows", self.total_weight)
         require_number("the log volume", self.log_volume)
 
     def assessment(self) -> Assessment[MixtureStatistics]:
@@ -103,9 +114,15 @@ def summarise(
         To send to whoever combines them; see `save_summary`.
     """
     check_model(model)
+    refuse_blocks(
+        "summarise",
+        X,
+        "Pass combine a summary of every block that scan(path) yields.",
+    )
     table = model.schema_.encode(read_table(model, X), strict=True)
     labels: IntArray = np.zeros(table.n_rows, np.intp)
     if isinstance(model, HybridMixtureClassifier):
+        check_labels_given(model, y)
         labels = number_labels(y, model.classes_, model.unlabelled)
         check_consistent_length(table.real, labels)
     weights = read_weights(sample_weight, table.n_rows)
@@ -135,26 +152,58 @@ def combine(summaries: Sequence[Summary]) -> Summary:
     """
     if not summaries:
         raise ValueError("combine needs the summary of at least one site.")
+    check_summaries(summaries)
     first, *others = summaries
     total = deepcopy(first.statistics)
     for other in others:
-        if other.model != first.model:
+        if other.model != first.model or _shapes(other) != _shapes(first):
             raise ValueError(
                 "The summaries are those of different models: every site has to assess "
                 "the same one, with the same options."
             )
         other.statistics.check_like(first.statistics)
         total.add(other.statistics)
-    return Summary(
-        first.model,
-        np.sum([one.parts for one in summaries], axis=0),
-        np.sum([one.by_class for one in summaries], axis=0),
-        float(sum(one.wrong for one in summaries)),
-        total,
-        np.sum([one.class_weights for one in summaries], axis=0),
-        float(sum(one.total_weight for one in summaries)),
-        float(sum(one.log_volume for one in summaries)),
-    )
+    sums = {name: sum(getattr(one, name) for one in summaries) for name in _SUMS}
+    return replace(first, statistics=total, **sums)
+
+
+def check_answer(summary: Summary, model: Estimator) -> None:
+    """Refuse what is not a summary of this very model."""
+    check_summaries([summary])
+    if summary.model != digest(model.model_):
+        raise ValueError(
+            "The summary is that of another model: every site has to assess the one that "
+            "it was sent."
+        )
+    summary.check_consistent()
+    objective = objective_of(model)
+    n_classes = model.model_.n_classes
+    expected = ((len(objective.parts),), (n_classes + 1,), (n_classes,))
+    if _shapes(summary) != expected:
+        raise ValueError(
+            "The summary is that of another objective or of other classes: every site "
+            "has to assess the model that it was sent, with its options."
+        )
+    summary.statistics.check_like(model.model_.zero_statistics())
+    if not objective.signed and summary.statistics.counts.min() < 0.0:
+        raise ValueError(
+            "The summary has components with a negative weight of rows, which no "
+            "likelihood gives them."
+        )
+
+
+def check_summaries(summaries: Iterable[object]) -> None:
+    """Refuse what is not a summary of rows."""
+    for summary in summaries:
+        if not isinstance(summary, Summary):
+            raise TypeError(
+                "Expected what summarise returns for the rows of a site, got "
+                f"{type(summary).__name__}."
+            )
+
+
+def _shapes(summary: Summary) -> tuple[tuple[int, ...], ...]:
+    return summary.parts.shape, summary.by_class.shape, summary.class_weights.shape
 
 
 def shared(model: Estimator) -> Estimator:

@@ -15,7 +15,9 @@ from hybridmix.estimators.options import warn_of
 from hybridmix.federated.summaries import (
     Estimator,
     Summary,
+    check_answer,
     check_model,
+    check_summaries,
     combine,
     digest,
     objective_of,
@@ -52,9 +54,7 @@ def step(model: Estimator, summary: Summary) -> Estimator:
             "step is an iteration of EM, which maximises the likelihood: set "
             "objective='likelihood', or use train."
         )
-    if summary.model != digest(model.model_):
-        raise ValueError("The summary is that of another model.")
-    summary.statistics.check_like(model.model_.zero_statistics())
+    check_answer(summary, model)
     following = model.model_.maximised(summary.statistics, _learns_class_prior(model))
     return _published(model, following, {})
 
@@ -124,6 +124,7 @@ def resume(model: Estimator, summaries: Sequence[Summary]) -> tuple[Estimator, b
     finished : bool
         Whether the training has ended.
     """
+    check_summaries(summaries)
     known = {summary.model: summary for summary in summaries}
 
     def answer(asked: Estimator) -> Summary:
@@ -201,7 +202,10 @@ class _SitesProblem:
     def _summary(self, model: Mixture) -> Summary:
         # Sites may save what they are asked about, which only whole models allow.
         trial = _published(self._model, model, {})
-        return combine([site(trial) for site in self._sites])
+        answers = [site(trial) for site in self._sites]
+        for answer in answers:
+            check_answer(answer, trial)
+        return combine(answers)
 
 
 def _learns_class_prior(model: Estimator) -> bool:

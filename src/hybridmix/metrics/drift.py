@@ -90,6 +90,11 @@ def drift_score(
     """
     from scipy.stats import ks_2samp
 
+    if not isinstance(model, FittedMixture):
+        raise TypeError(
+            f"A {type(model).__name__} has no density of rows: drift_score takes mixture "
+            "models of tables, such as a MixtureDensity."
+        )
     table = model._encode(X)
     found = model._typicality(table)
     if reference is None:
