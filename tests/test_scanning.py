@@ -11,6 +11,7 @@ import pyarrow.parquet
 import pytest
 
 from hybridmix import HybridMixtureClassifier, MixtureDensity, scan
+from hybridmix.cli.tables import open_table
 from hybridmix.data import block_readers
 
 # Blocks have at least 256 rows.
@@ -53,6 +54,20 @@ def test_hidden_and_unfinished_files_are_not_read(tmp_path):
     assert len(scan(tmp_path).column("a")) == len(TABLE)
     # Only names within the folder matter.
     assert len(scan(tmp_path / "_unfinished").column("a")) == len(TABLE)
+
+
+def test_the_index_of_pandas_is_not_a_column(tmp_path):
+    path = tmp_path / "table.parquet"
+    TABLE[TABLE["y"] == "p"].to_parquet(path)
+    assert "__index_level_0__" in pa.parquet.read_schema(path).names
+    table = scan(path)
+    assert table.names == ("a", "b", "y")
+    [block] = table
+    assert block.column_names == ["a", "b", "y"]
+    commands = open_table(path)
+    assert commands.names == ["a", "b", "y"]
+    [chunk] = commands.chunks(1000)
+    assert list(chunk.columns) == ["a", "b", "y"]
 
 
 @pytest.mark.parametrize(

@@ -37,9 +37,8 @@ from hybridmix.cli.text_format import (
     sniffed_decimal,
     sniffed_separator,
 )
-from hybridmix.cli.text_format import (
-    InputError as InputError,
-)
+from hybridmix.cli.text_format import InputError as InputError
+from hybridmix.data.block_readers import is_index
 
 TEXT_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 TYPED_SUFFIXES = (".parquet", ".feather")
@@ -237,8 +236,9 @@ class TypedTable(Table):
                 return pa.ipc.open_file(stream).schema
 
     def _read_names(self) -> list[str]:
-        self._types = {field.name: field.type for field in self._schema()}
-        return list(self._schema().names)
+        schema = self._schema()
+        self._types = {f.name: f.type for f in schema if not is_index(f.name)}
+        return [name for name in schema.names if name in self._types]
 
     def given_kind(self, name: str) -> str | None:
         """Return the kind that the type of a column implies."""
@@ -266,7 +266,8 @@ class TypedTable(Table):
         for batch, share in self._batches(n_rows):
             columns: dict[str, Column] = {
                 name: TypedColumn(_plain(array))
-                for name, array in zip(self.names, batch.columns, strict=True)
+                for name, array in zip(batch.schema.names, batch.columns, strict=True)
+                if name in self._types
             }
             yield Chunk(start, columns, share)
             start += batch.num_rows

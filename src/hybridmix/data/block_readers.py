@@ -65,7 +65,7 @@ class _ArrowReader(Reader):
     def __init__(self, dataset: pyarrow.dataset.Dataset, paths: str = "") -> None:
         self._dataset = dataset
         self._paths = paths
-        self.names = tuple(dataset.schema.names)
+        self.names = tuple(name for name in dataset.schema.names if not is_index(name))
         self._stamps = {path: _stamp(path) for path in _local_files(dataset)}
 
     def __repr__(self) -> str:
@@ -181,6 +181,14 @@ def _stamp(path: str) -> tuple[int, int] | None:
     except FileNotFoundError:
         return None
     return found.st_mtime_ns, found.st_size
+
+
+def is_index(name: str) -> bool:
+    """Return whether a column of a file is the index of a data frame of pandas.
+
+    It is no more part of the table than row numbers are; one with a name may be.
+    """
+    return re.fullmatch(r"__index_level_\d+__", name) is not None
 
 
 def is_lazy_frame(source: object) -> bool:
