@@ -388,7 +388,9 @@ def test_empty_components_fall_back_on_the_prior():
         assert np.isfinite(log_density).all()
 
 
-@pytest.mark.parametrize("shape", [(40, 40), (3, 17, 17), (2, 16, 16), (1, 33, 33)])
+@pytest.mark.parametrize(
+    "shape", [(40, 40), (3, 17, 17), (2, 16, 16), (1, 33, 33), (2, 1, 1), (5, 0, 0)]
+)
 def test_inverses_of_triangular_matrices(shape):
     lower = np.tril(np.random.default_rng(0).normal(size=shape)) * 0.3
     lower += np.eye(shape[-1])
