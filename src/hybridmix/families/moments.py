@@ -277,13 +277,13 @@ def inverse_lower(lower: npt.NDArray[np.floating[Any]]) -> FloatArray:
     """
     size = lower.shape[-1]
     result = np.zeros(lower.shape)
-    if size == 0:  # LAPACK would print a complaint
+    if size == 0:
         return result
     if size <= _SMALL and lower.size <= _FEW * size * size:
         for place in np.ndindex(lower.shape[:-2]):
             # The transpose is in the order that LAPACK reads.
             transposed, info = dtrtri(lower[place].T)
-            if info > 0:
+            if info:
                 raise np.linalg.LinAlgError(f"Entry {info} of a diagonal is zero.")
             result[place] = transposed.T
         return np.tril(result)

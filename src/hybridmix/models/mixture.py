@@ -357,7 +357,7 @@ class MixtureEvaluation(Evaluation[MixtureStatistics]):
         counts = np.dot(spread, np.ones(spread.shape[1], spread.dtype))
         return MixtureStatistics(
             counts,
-            positive_counts(counts, spread, weights, self.model.class_of),
+            positive_counts(counts, spread, weights, self.model.offsets),
             self.model.family.accumulate(
                 self.prepared, self.model.components, spread, self.notes
             ),

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hybridmix._logsumexp import group_blocks
 from hybridmix._registered import registered
 from hybridmix._require import require_array, require_instance
-from hybridmix._typing import FloatArray, IntArray
+from hybridmix._scratch import empty
+from hybridmix._typing import FloatArray
 from hybridmix.families.base import Statistics
 
 
@@ -52,15 +54,19 @@ class MixtureStatistics:
 
 
 def positive_counts(
-    counts: FloatArray, spread: FloatArray, weights: FloatArray, class_of: IntArray
+    counts: FloatArray, spread: FloatArray, weights: FloatArray, offsets: tuple[int, ...]
 ) -> FloatArray:
     """Sum the weights (J, n) of components over rows that speak for them, (J,).
 
-    Posteriors are positive: where all weights of a class have one sign, so do its counts.
+    Posteriors are positive: weights of components have the signs of those of their
+    classes, (C, n). Where these have one sign, so do the counts (J,).
     """
     has_both = (weights.min(axis=1) < 0.0) & (weights.max(axis=1) > 0.0)
-    positive = np.maximum(counts, 0.0)
-    if has_both.any():
-        mixed = has_both[class_of]
-        positive[mixed] = np.maximum(spread[mixed], 0.0).sum(axis=1)
-    return positive
+    if not has_both.any():
+        return np.maximum(counts, 0.0)
+    speaks = np.greater(weights, 0.0, out=empty(weights.shape, spread.dtype))
+    sums = [
+        np.einsum("ckn,cn->ck", block, speaks[groups]).ravel()
+        for groups, block in group_blocks(spread, offsets)
+    ]
+    return np.concatenate(sums)

@@ -8,6 +8,7 @@ import numpy as np
 
 from hybridmix._registered import registered
 from hybridmix._require import require_instance, require_number
+from hybridmix._scratch import empty
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.objectives.base import Objective
 
@@ -57,10 +58,9 @@ class Blend(Objective):
     ) -> tuple[FloatArray, FloatArray]:
         values, weights = self.first.values_and_weights(log_joint, labels)
         more_values, more_weights = self.second.values_and_weights(log_joint, labels)
-        return (
-            np.concatenate([values, self.tradeoff * more_values]),
-            weights + self.tradeoff * more_weights,
-        )
+        total = np.multiply(more_weights, self.tradeoff, out=empty(log_joint.shape))
+        total += weights
+        return np.concatenate([values, self.tradeoff * more_values]), total
 
     def of_units(self, lengths: IntArray) -> Objective:
         return replace(

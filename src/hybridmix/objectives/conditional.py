@@ -31,9 +31,12 @@ class ConditionalLikelihood(Objective):
         self, log_joint: FloatArray, labels: IntArray
     ) -> tuple[FloatArray, FloatArray]:
         rows, own = labelled_rows(labels)
-        values, weights = np.zeros(log_joint.shape[1]), np.zeros(log_joint.shape)
-        evidence, posterior = class_posterior(log_joint[:, rows])
-        values[rows] = log_joint[own, rows] - evidence
-        weights[:, rows] = -posterior
+        if len(rows) < len(labels):
+            values, weights = np.zeros((1, len(labels))), np.zeros(log_joint.shape)
+            found = self.values_and_weights(log_joint[:, rows], own)
+            values[:, rows], weights[:, rows] = found
+            return values, weights
+        evidence, weights = class_posterior(log_joint)
+        np.negative(weights, out=weights)
         weights[own, rows] += 1.0
-        return values[None], weights
+        return (log_joint[own, rows] - evidence)[None], weights
