@@ -171,3 +171,44 @@ def test_errors_of_labels_and_weights_name_the_way_out():
     numbers = da.from_array(X[["x0", "x1"]].to_numpy(), chunks=(100, 2))
     with pytest.raises(ValueError, match="X has 400 rows and y has 300"):
         model.fit(numbers, da.zeros(300, chunks=100))
+
+
+# Partitions that differ -----------------------------------------------------------
+
+
+def of_partitions(*parts, example=None):
+    """Return a frame of partitions whose types are not those that it announces."""
+    example = parts[0][:0] if example is None else example
+    return dd.from_map(parts.__getitem__, range(len(parts)), meta=example)
+
+
+@pytest.mark.parametrize("column", ["x0", "c"])
+@pytest.mark.parametrize("missing", [None, np.nan])
+@pytest.mark.parametrize("place", [0, 1])
+def test_columns_may_be_missing_in_a_partition(column, missing, place):
+    parts = [X[:200], X[200:]]
+    parts[place] = parts[place].assign(**{column: missing})
+    whole = X.copy()
+    whole.loc[parts[place].index, column] = None
+    model = MixtureDensity(1, covariance_type="full")
+    expected = model.fit(whole).score_samples(whole)
+    frame = of_partitions(*parts, example=X[:0])
+    found = model.fit(frame).score_samples(frame).compute()
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)
+
+
+def test_partitions_of_other_columns_are_refused():
+    with pytest.raises(
+        ValueError, match="Column 'x1' of the data frame is not"
+    ) as caught:
+        MixtureDensity(1).fit(of_partitions(X[:200], X[200:].drop(columns="x1")))
+    assert "partition 1" in caught.value.__notes__[0]
+    with pytest.raises(ValueError, match="'x1' holds numbers in some blocks"):
+        MixtureDensity(1, column_shapes="plain").fit(
+            of_partitions(X[:200], X[200:].assign(x1="text"))
+        )
+
+
+def test_series_are_not_tables():
+    with pytest.raises(ValueError, match=r"X\.to_frame\(\)"):
+        MixtureDensity(1).fit(partitioned()["x0"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import accumulate
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 import numpy as np
 
 from hybridmix._typing import FloatArray, IntArray
+from hybridmix.data.block_errors import check_same_columns
 from hybridmix.data.block_labels import BlockLabels, LabelColumns
 from hybridmix.data.blocks import BlockedDataset, BlockedUnits
 from hybridmix.data.columns import Columns, as_frame, read_columns
@@ -136,16 +136,6 @@ class BlockSource(ABC):
                     f"There is no column {name!r} in the table; it has "
                     f"{', '.join(self.names)}."
                 )
-
-
-@contextmanager
-def counting_rows_from(where: str) -> Iterator[None]:
-    """Say in errors about rows which row of the table is their row 0."""
-    try:
-        yield
-    except ValueError as error:
-        error.add_note(f"Rows are counted from {where}.")
-        raise
 
 
 def _array(block: object, _number: int, name: str) -> np.ndarray:
@@ -318,9 +308,12 @@ class _Reader:
         """Find categories and moments of all rows."""
         summarise = _Summariser(self._wanted, labels, shapes)
         notes = list(self._source.map(self._wanted.columns, summarise))
-        summary = reduce(TableSummary.merged, [own for own, _ in notes])
         _, columns = notes[0]
         real, categorical = column_roles(columns, self._wanted.categorical)
+        for _, others in notes[1:]:
+            own, _ = column_roles(others, self._wanted.categorical)
+            check_same_columns(real, own, self._wanted.features)
+        summary = reduce(TableSummary.merged, [own for own, _ in notes])
         return Schema.from_summary(
             columns, real, categorical, summary, self._wanted.scaling, shapes
         )

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from hybridmix.data.block_readers import is_scannable
 from hybridmix.data.block_reading import BlockSource
-from hybridmix.data.dask_blocks import DaskTable, is_dask_array, is_dask_frame
+from hybridmix.data.dask_blocks import (
+    DaskTable,
+    is_dask_array,
+    is_dask_frame,
+    is_dask_series,
+)
 from hybridmix.data.scanning import scan
 
 
@@ -14,6 +19,10 @@ def source_of(X: object) -> BlockSource | None:
         return DaskTable(X)
     if is_dask_array(X):
         return DaskTable.of_array(X)
+    if is_dask_series(X):
+        raise ValueError(
+            "Expected a table, got a Dask series. X.to_frame() is a table of one column."
+        )
     if is_scannable(X):
         return scan(X)
     return X if isinstance(X, BlockSource) else None

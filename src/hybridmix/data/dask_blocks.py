@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from hybridmix._typing import Sum
-from hybridmix.data.block_reading import BlockSource, counting_rows_from
+from hybridmix.data.block_errors import counting_rows_from
+from hybridmix.data.block_reading import BlockSource
 from hybridmix.data.dask_cluster import computed, persisted
+from hybridmix.data.dask_columns import DaskColumns
 from hybridmix.data.encoded_blocks import EncodedBlocks
 from hybridmix.data.rows import LabelledUnits
 
@@ -33,6 +35,11 @@ _GROUP = 8
 def is_dask_frame(X: object) -> bool:
     """Return whether a table is a Dask data frame, without importing Dask."""
     return _is_of_dask(X, "DataFrame")
+
+
+def is_dask_series(X: object) -> bool:
+    """Return whether this is a column of a Dask data frame, without importing Dask."""
+    return _is_of_dask(X, "Series")
 
 
 def is_dask_array(X: object) -> bool:
@@ -134,7 +141,7 @@ class DaskTable(BlockSource):
         if is_dask_frame(given):
             renamed = self._new_names(argument, given.columns)
             return given.rename(columns=dict(zip(given.columns, renamed, strict=True)))
-        if not hasattr(given, "to_frame") or not hasattr(given, "map_partitions"):
+        if not is_dask_series(given):
             raise TypeError(
                 f"{argument} must be in blocks as well, since X is of Dask: pass a Dask "
                 "series, data frame or array with the same partitions, or the name of a "
@@ -159,11 +166,12 @@ class DaskTable(BlockSource):
         from dask.delayed import delayed
 
         # Part of the graph, so that a block that is lost can be computed again.
-        shared = delayed(partial(_on_frame, list(columns), function), traverse=False)
+        own = DaskColumns.of(self._frame._meta, columns)
+        shared = delayed(partial(_on_frame, own, function), traverse=False)
         if not arguments:
             return [shared(*own) for own in self._filled]
-        own = zip(self._filled, *arguments, strict=True)
-        return [shared(number, part, *rest) for (number, part), *rest in own]
+        given = zip(self._filled, *arguments, strict=True)
+        return [shared(number, part, *rest) for (number, part), *rest in given]
 
     def map(
         self,
@@ -197,7 +205,8 @@ class DaskTable(BlockSource):
             # The row of the example is made up.
             warnings.simplefilter("ignore")
             example = function(read(_example_row(self._frame[list(columns)])), 0)
-        shared = delayed(partial(_on_rows, list(columns), read, function, example[:0]))
+        own = DaskColumns.of(self._frame._meta, columns)
+        shared = delayed(partial(_on_rows, own, read, function, example[:0]))
         sizes = self._n_rows or (np.nan,) * len(self._partitions)
         parts = [
             dask.array.from_delayed(
@@ -280,7 +289,7 @@ class DaskBlocks:
 
 
 def _on_frame(
-    columns: list[str],
+    columns: DaskColumns,
     function: Callable[..., T],
     number: int,
     part: pandas.DataFrame,
@@ -289,7 +298,8 @@ def _on_frame(
     import narwhals.stable.v2 as nw
 
     with _counting_rows(number):
-        return function(nw.from_native(part[columns], eager_only=True), *arguments)
+        own = columns.taken_from(part)
+        return function(nw.from_native(own, eager_only=True), *arguments)
 
 
 def _called(function: Callable[..., T], *arguments: object) -> T:
@@ -305,7 +315,7 @@ def _as_array(part: pandas.DataFrame) -> np.ndarray:
 
 
 def _on_rows(
-    columns: list[str],
+    columns: DaskColumns,
     read: Callable[[pandas.DataFrame], object],
     function: Callable[[object, int], np.ndarray],
     nothing: np.ndarray,
@@ -313,7 +323,7 @@ def _on_rows(
     number: int,
 ) -> np.ndarray:
     with _counting_rows(number):
-        return function(read(part[columns]), number) if len(part) else nothing
+        return function(read(columns.taken_from(part)), number) if len(part) else nothing
 
 
 def _on_filled(

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from hybridmix._checks import check_word
+from hybridmix.data.block_errors import counting_rows_from
 from hybridmix.data.block_file import BlockFile
 from hybridmix.data.block_readers import Reader, imported, reader_of
-from hybridmix.data.block_reading import BlockSource, counting_rows_from
+from hybridmix.data.block_reading import BlockSource
 from hybridmix.data.encoded_blocks import EncodedBlocks
 from hybridmix.data.frames import as_frame
 from hybridmix.data.rows import DTYPES, LabelledUnits
