@@ -65,8 +65,8 @@ class StreamEstimator(MixtureEstimator):
         refuse_blocks(
             "partial_fit",
             X,
-            "Pass one batch after the other, such as the blocks that scan(path) yields, "
-            "or let fit read the table in blocks.",
+            "Pass one batch after the other: iterating over table = scan(path) yields "
+            "blocks, of which next(iter(table)) is the first. fit reads all of them.",
         )
         self._check_options()
 
