@@ -77,6 +77,13 @@ def test_memory_is_given_in_units(memory, n_bytes):
     assert scan(pl.LazyFrame({"a": [1.0]}), memory=memory)._memory == n_bytes
 
 
+def test_a_column_may_be_labels_and_weights():
+    table = TABLE.assign(y=1.0 + (TABLE["y"] == "p"))
+    model = classifier().fit(pl.from_pandas(table).lazy(), "y", sample_weight="y")
+    expected = classifier().fit(table[["a", "b"]], table["y"], sample_weight=table["y"])
+    np.testing.assert_allclose(model.means_, expected.means_, atol=1e-10)
+
+
 # Errors ---------------------------------------------------------------------------
 
 

@@ -60,8 +60,9 @@ class LabelColumns:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the columns that there are."""
-        return tuple(name for name in (self.target, self.weight) if name is not None)
+        """Names of the columns that there are, each of them once."""
+        given = (self.target, self.weight)
+        return tuple(dict.fromkeys(name for name in given if name is not None))
 
     def census(self, frame: Frame) -> Census:
         """Count the labels of a block; None stands for missing ones."""

@@ -256,19 +256,31 @@ def open_dataset(paths: list[Path]) -> pyarrow.dataset.Dataset:
 
 def _unified_schema(dataset: pyarrow.dataset.Dataset) -> pyarrow.Schema:
     """Return a schema that holds the values of all files of a dataset."""
-    arrow = imported("pyarrow", "arrow")
     unified = dataset.schema
     for part in dataset.get_fragments():
-        both = [unified, part.physical_schema]
-        try:
-            unified = arrow.unify_schemas(both, promote_options="permissive")
-        except (arrow.ArrowInvalid, arrow.ArrowTypeError) as error:
-            reason = str(error).removeprefix("Unable to merge: ")
-            raise ValueError(
-                f"{part.path} and the files before it are not parts of one table: "
-                f"{reason}. Write the column with the same type in all of them."
-            ) from error
+        problem = f"{part.path} and the files before it are not parts of one table"
+        unified = unified_schema([unified, part.physical_schema], problem)
     return unified
+
+
+def unified_schema(schemas: Sequence[pyarrow.Schema], problem: str) -> pyarrow.Schema:
+    """Return a schema that holds the values of tables of several.
+
+    Parameters
+    ----------
+    schemas : sequence of pyarrow.Schema
+        The schemas.
+    problem : str
+        What is wrong if there is none, as the beginning of a sentence.
+    """
+    arrow = imported("pyarrow", "arrow")
+    try:
+        return arrow.unify_schemas(schemas, promote_options="permissive")
+    except (arrow.ArrowInvalid, arrow.ArrowTypeError) as error:
+        reason = str(error).removeprefix("Unable to merge: ")
+        raise ValueError(
+            f"{problem}: {reason}. Give the column the same type in all of them."
+        ) from error
 
 
 def _format_of(files: list[Path], paths: list[Path]) -> str:
