@@ -15,7 +15,7 @@ import numpy as np
 from hybridmix._checks import check_word
 from hybridmix.data.block_errors import counting_rows_from
 from hybridmix.data.block_file import BlockFile
-from hybridmix.data.block_readers import Reader, imported, reader_of
+from hybridmix.data.block_readers import Reader, imported, reader_of, unified_schema
 from hybridmix.data.block_reading import BlockSource
 from hybridmix.data.encoded_blocks import EncodedBlocks
 from hybridmix.data.frames import as_frame
@@ -306,7 +306,6 @@ def _unify_parts(folder: Path, schemas: list[pyarrow.Schema]) -> None:
     """
     if not schemas:
         raise ValueError("The table has no rows.")
-    arrow = imported("pyarrow", "arrow")
     parquet = imported("pyarrow.parquet", "arrow")
     first = schemas[0]
     other = next((own for own in schemas if own.names != first.names), first)
@@ -315,13 +314,7 @@ def _unify_parts(folder: Path, schemas: list[pyarrow.Schema]) -> None:
             f"The function returned the columns {', '.join(first.names)} for one block, "
             f"and {', '.join(other.names)} for another."
         )
-    try:
-        unified = arrow.unify_schemas(schemas, promote_options="permissive")
-    except (arrow.ArrowInvalid, arrow.ArrowTypeError) as error:
-        reason = str(error).removeprefix("Unable to merge: ")
-        raise ValueError(
-            f"What the function returned for blocks differs: {reason}."
-        ) from (error)
+    unified = unified_schema(schemas, "The function returned blocks that differ")
     for number, schema in enumerate(schemas):
         if not schema.equals(unified):
             path = _part(folder, number)
