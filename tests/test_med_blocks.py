@@ -156,6 +156,17 @@ def test_arrays_and_few_rows():
     assert not hasattr(other, "feature_names_in_")
 
 
+def test_columns_of_text_are_named():
+    table = TABLE[[*FEATURES, "kind"]].assign(b="text")
+    remedy = "Column 'b' does not hold numbers.*'text'.*Encode"
+    for X in (scanned(table), dd.from_pandas(table, npartitions=2)):
+        with pytest.raises(ValueError, match=remedy):
+            MEDClassifier().fit(X, "kind")
+    rows = table[FEATURES].to_numpy(dtype=object)
+    with pytest.raises(ValueError, match="Column 1 does not hold numbers"):
+        MEDClassifier().fit(rows, np.arange(600) % 2)
+
+
 def test_holes_and_other_models_are_refused():
     holes = TABLE.assign(b=TABLE["b"].where(TABLE.index != 300))
     with pytest.raises(ValueError, match=r"NaN.*column 'b'.*MixtureImputer"):

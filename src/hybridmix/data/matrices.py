@@ -79,10 +79,26 @@ def _validated(
         if "contains NaN" in str(error):
             message = f"Input X contains NaN: {_first_hole(X)}. {remedy}"
             raise ValueError(message) from None
+        if "could not convert" in str(error):
+            raise ValueError(
+                f"Column {_first_without_numbers(X)} does not hold numbers: {error}. "
+                "Encode its categories as numbers (OneHotEncoder, say), or drop it."
+            ) from None
         raise
     if sparse.issparse(matrix):
         return sparse.csr_array(matrix)  # type: ignore[call-overload]
     return matrix
+
+
+def _first_without_numbers(X: object) -> str:
+    """Return the name or position of the first column that is not of numbers."""
+    names = getattr(X, "columns", None)
+    for place, column in enumerate(np.asarray(X, dtype=object).T):
+        try:
+            np.asarray(column, dtype=np.float64)
+        except (TypeError, ValueError):
+            return str(place) if names is None else repr(str(names[place]))
+    return "of the table"
 
 
 def _first_hole(X: object) -> str:
