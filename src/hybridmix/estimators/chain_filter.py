@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from hybridmix._text import shown
 from hybridmix._typing import FloatArray
 from hybridmix.data import Schema, read_table
 from hybridmix.data.columns import Columns, as_frame, read_columns
@@ -76,8 +78,9 @@ class SequenceFilter:
 
         Parameters
         ----------
-        frame : array-like of shape (d,) or (1, d), or data frame of one row
-            Values of the columns in the order of training; missing ones are marginalised.
+        frame : array-like of shape (d,) or (1, d), data frame of one row, or dict
+            Values of the columns in the order of training; those of a dictionary or of a
+            row of a data frame go by their names. Missing ones are marginalised.
 
         Returns
         -------
@@ -172,8 +175,9 @@ class ClassFilter(SequenceFilter):
 
         Parameters
         ----------
-        frame : array-like of shape (d,) or (1, d), or data frame of one row
-            Values of the columns in the order of training; missing ones are marginalised.
+        frame : array-like of shape (d,) or (1, d), data frame of one row, or dict
+            Values of the columns in the order of training; those of a dictionary or of a
+            row of a data frame go by their names. Missing ones are marginalised.
 
         Returns
         -------
@@ -208,13 +212,41 @@ class ClassFilter(SequenceFilter):
 
 
 def _read_frame(estimator: Any, frame: Any) -> Columns:
-    """Read a frame, by the order of its values or as a table of one row."""
-    if as_frame(frame) is not None or np.ndim(frame) != 1:
+    """Read a table of one row, or values by their names or in their order."""
+    if as_frame(frame) is not None or np.ndim(frame) > 1:
         return read_table(estimator, frame)
+    if hasattr(frame, "keys"):
+        frame = _values_by_name(estimator, frame)
     values = frame if isinstance(frame, np.ndarray) else np.array(frame, dtype=object)
-    if len(values) != estimator.n_features_in_:
+    if values.size != estimator.n_features_in_:
         raise ValueError(
-            f"The frame has {len(values)} values, but the frames of training have "
-            f"{estimator.n_features_in_} columns."
+            f"The frame has {values.size} value(s), but the frames of training have "
+            f"{estimator.n_features_in_} column(s)."
         )
-    return read_columns(values[None])
+    return read_columns(values.reshape(1, -1))
+
+
+def _values_by_name(estimator: Any, frame: Any) -> Any:
+    """Return the values of a dictionary or a named row in the order of training."""
+    names = dict.fromkeys(frame.keys())
+    columns = dict.fromkeys(getattr(estimator, "feature_names_in_", ()))
+    if not columns and isinstance(frame, Mapping):
+        raise ValueError(
+            "The frame is a dictionary, but the columns of training have no names. Pass "
+            "its values as a list, in the order of the columns."
+        )
+    if not columns or not any(isinstance(name, str) for name in names):
+        return frame  # a row that pandas has numbered
+    for name in columns:
+        if name not in names:
+            raise ValueError(
+                f"The frame has no value for column {shown(name)}. If it "
+                "is missing, pass NaN or None."
+            )
+    for name in names:
+        if name not in columns:
+            raise ValueError(
+                f"The frame has a value for {shown(name)}, which is not a "
+                "column of the frames of training."
+            )
+    return [frame[name] for name in columns]

@@ -99,14 +99,14 @@ class ChainEstimator(FittedChainsEstimator):
         self._chain_options()
 
     def _check_autoregressive(self) -> None:
+        check_flag("autoregressive", self.autoregressive, or_word="auto")
         if is_auto(self.autoregressive):
             return
-        check_flag("autoregressive", self.autoregressive)
         if self.autoregressive and self.covariance_type not in ("auto", "full", "tied"):
             raise ValueError(
                 f"autoregressive=True needs covariances between a frame and the one "
-                f"before, which covariance_type={self.covariance_type!r} has not: use "
-                "'full' or 'tied'."
+                f"before, which covariance_type={self.covariance_type!r} does not have: "
+                "use 'full' or 'tied'."
             )
 
     def _given_states(self) -> Any:

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from hybridmix._checks import check_flag
 from hybridmix._registered import registered
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import encode_labels
@@ -332,6 +333,7 @@ class HybridHMMClassifier(ChainClassifier, ChainEstimator):
     # Options ----------------------------------------------------------------------------
 
     def _check_options(self) -> None:
+        check_flag("calibrate", self.calibrate, or_word="auto")
         super()._check_options()
         check_mark(self.unlabelled)
 
