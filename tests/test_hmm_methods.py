@@ -8,7 +8,13 @@ import pytest
 from scipy.special import logsumexp
 
 from hybridmix import HMMDensity, HybridHMMClassifier, Sequences
-from hybridmix.models.chain_sampling import Ends, drawn_frames, drawn_numbers
+from hybridmix.estimators import chain_typicality
+from hybridmix.models.chain_sampling import (
+    Ends,
+    drawn_frames,
+    drawn_numbers,
+    drawn_sequences,
+)
 
 LONGEST = 5
 
@@ -528,6 +534,21 @@ def test_short_and_incomplete_sequences_are_as_typical_as_others():
     # The same number does not depend on the other sequences.
     alone = model.typicality([frames[:2]])
     np.testing.assert_allclose(alone[0], found[0])
+
+
+def test_few_long_sequences_are_drawn_for_typicality(density, monkeypatch):
+    model, _ = density
+    n_drawn = []
+
+    def counting(chains, labels, lengths, generator):
+        n_drawn.append(len(labels))
+        return drawn_sequences(chains, labels, lengths, generator)
+
+    monkeypatch.setattr(chain_typicality, "drawn_sequences", counting)
+    monkeypatch.setattr(chain_typicality, "_N_FRAMES", 3000)
+    sequences, _ = model.sample(3, lengths=[5, 30, 300], random_state=1)
+    assert np.all(model.typicality(sequences) > np.log(1e-4))
+    assert sorted(n_drawn) == [40, 100, 400]
 
 
 def test_outliers_are_not_typical(density):
