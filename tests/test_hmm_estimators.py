@@ -371,6 +371,11 @@ def test_one_class_is_searched_by_densities_alone():
         assert own["score"] == pytest.approx(other["score"])
 
 
+def test_em_that_has_not_converged_asks_for_fewer_states():
+    with pytest.warns(ConvergenceWarning, match="or use fewer states"):
+        HMMDensity(2, topology="ergodic", max_iter=1, tol=0.0).fit(LIST)
+
+
 @pytest.mark.parametrize("solver", ["lbfgs", "baum-welch"])
 @pytest.mark.parametrize("objective", ["hybrid", "conditional", "margin", "likelihood"])
 def test_every_objective_by_every_solver(objective, solver):
@@ -437,6 +442,16 @@ def test_searches_choose_and_vote(kind, tmp_path):
         assert model.committee_.temperatures[0] != 1.0
         plain = small_search(kind, calibrate=False).fit(LIST, Y)
         assert set(plain.committee_.temperatures) == {1.0}
+
+
+def test_searches_leave_out_what_their_solver_cannot_train():
+    options = {"n_states": 1, "topology": "left-right", "tradeoff": 1.0}
+    regressions = {}
+    for solver in ("lbfgs", "baum-welch"):
+        model = HybridHMMClassifier(**options, solver=solver, n_steps=2, random_state=0)
+        names = [line["candidate"] for line in model.fit(LIST, Y).leaderboard_]
+        regressions[solver] = any("autoregressive" in name for name in names)
+    assert regressions == {"lbfgs": True, "baum-welch": False}
 
 
 @BOTH
@@ -593,6 +608,10 @@ REFUSED = [
     ({"verbose": -1}, "verbose"),
 ]
 REFUSED_OF_CLASSIFIERS = [
+    (
+        {"solver": "baum-welch", "autoregressive": True, "covariance_type": "full"},
+        "use solver='lbfgs' or autoregressive=False",
+    ),
     ({"objective": "best"}, "objective"),
     ({"tradeoff": -1.0}, "tradeoff"),
     ({"length_power": 3.0}, "length_power"),

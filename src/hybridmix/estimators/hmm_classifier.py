@@ -132,7 +132,7 @@ class HybridHMMClassifier(ChainClassifier, ChainEstimator):
         Let frames depend on the frame before: the Gaussian density of a frame is that
         given the previous one, for "full" and "tied" covariances. "auto" tries both if
         ``covariance_type`` is "auto" as well and there are at most 20 real columns, and
-        is False otherwise.
+        is False otherwise. The "baum-welch" solver cannot train it.
     transition_prior : float, default=0.1
         What is added to the counts of all possible first states, transitions and
         components of states: a Dirichlet prior.
