@@ -152,6 +152,12 @@ def test_other_keys_are_refused(key):
         Sequences(FRAMES, LENGTHS)[key]
 
 
+@pytest.mark.parametrize("number", [3, -4])
+def test_numbers_of_sequences_are_checked(number):
+    with pytest.raises(IndexError, match=f"no sequence {number}: there are 3"):
+        Sequences(FRAMES, LENGTHS)[number]
+
+
 def test_ids_may_be_tuples_and_stay_numbers():
     assert Sequences(FRAMES, LENGTHS, [(1, "a"), (1, "b"), (2, "a")]).ids[1] == (1, "b")
     assert Sequences(FRAMES, LENGTHS, range(3)).ids.dtype.kind == "i"

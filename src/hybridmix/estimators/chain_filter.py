@@ -10,6 +10,7 @@ import numpy as np
 from hybridmix._text import shown
 from hybridmix._typing import FloatArray
 from hybridmix.data import Schema, read_table
+from hybridmix.data.cells import listed
 from hybridmix.data.columns import Columns, as_frame, read_columns
 from hybridmix.data.rows import Rows
 from hybridmix.models.chain_committee import ChainCommittee
@@ -228,25 +229,26 @@ def _read_frame(estimator: Any, frame: Any) -> Columns:
 
 def _values_by_name(estimator: Any, frame: Any) -> Any:
     """Return the values of a dictionary or a named row in the order of training."""
-    names = dict.fromkeys(frame.keys())
-    columns = dict.fromkeys(getattr(estimator, "feature_names_in_", ()))
-    if not columns and isinstance(frame, Mapping):
+    names = list(frame.keys())
+    columns = getattr(estimator, "feature_names_in_", None)
+    if columns is None and isinstance(frame, Mapping):
         raise ValueError(
             "The frame is a dictionary, but the columns of training have no names. Pass "
             "its values as a list, in the order of the columns."
         )
-    if not columns or not any(isinstance(name, str) for name in names):
+    if columns is None or not any(isinstance(name, str) for name in names):
         return frame  # a row that pandas has numbered
-    for name in columns:
-        if name not in names:
-            raise ValueError(
-                f"The frame has no value for column {shown(name)}. If it "
-                "is missing, pass NaN or None."
-            )
-    for name in names:
-        if name not in columns:
-            raise ValueError(
-                f"The frame has a value for {shown(name)}, which is not a "
-                "column of the frames of training."
-            )
+    _check_names(names, columns.tolist())
     return [frame[name] for name in columns]
+
+
+def _check_names(names: list[Any], columns: list[str]) -> None:
+    """Refuse names that are not those of the columns; their order does not matter."""
+    absent = [shown(name) for name in columns if name not in names]
+    unknown = [shown(name) for name in names if name not in columns]
+    if absent or unknown:
+        raise ValueError(
+            "The frame must have a value for every column of training, NaN or None where "
+            f"it is missing. Absent: {listed(absent) or 'none'}. Unknown: "
+            f"{listed(unknown) or 'none'}."
+        )
