@@ -61,7 +61,7 @@ class HybridHMMClassifier(ChainClassifier, ChainEstimator):
     ----------
     n_states : int or "auto", default="auto"
         Number of states of each class. "auto" tries 1, 3 and 8, as far as the classes
-        have frames for them; it is that of a ``topology`` given as a mask.
+        have frames for them; with a mask as ``topology``, it is the number of its rows.
     objective : {"hybrid", "likelihood", "conditional", "margin"}, default="hybrid"
         What training maximises: the likelihood of sequences and labels plus ``tradeoff``
         times a discriminative term; the likelihood alone, by EM; the likelihood of the
