@@ -412,6 +412,12 @@ def test_inverses_of_triangular_matrices_with_large_entries():
         inverse_lower(lower)
 
 
+def test_inverses_of_empty_matrices_print_nothing(capfd):
+    # Those of rows without any value.
+    assert inverse_lower(np.empty((3, 0, 0))).shape == (3, 0, 0)
+    assert capfd.readouterr() == ("", "")
+
+
 @pytest.mark.parametrize("name", FAMILIES)
 def test_work_grows_with_components_and_holes(name):
     family = families()[name]

@@ -371,6 +371,11 @@ def test_one_class_is_searched_by_densities_alone():
         assert own["score"] == pytest.approx(other["score"])
 
 
+def test_em_that_has_not_converged_asks_for_fewer_states():
+    with pytest.warns(ConvergenceWarning, match="or use fewer states"):
+        HMMDensity(2, topology="ergodic", max_iter=1, tol=0.0).fit(LIST)
+
+
 @pytest.mark.parametrize("solver", ["lbfgs", "baum-welch"])
 @pytest.mark.parametrize("objective", ["hybrid", "conditional", "margin", "likelihood"])
 def test_every_objective_by_every_solver(objective, solver):
@@ -437,6 +442,16 @@ def test_searches_choose_and_vote(kind, tmp_path):
         assert model.committee_.temperatures[0] != 1.0
         plain = small_search(kind, calibrate=False).fit(LIST, Y)
         assert set(plain.committee_.temperatures) == {1.0}
+
+
+def test_searches_leave_out_what_their_solver_cannot_train():
+    options = {"n_states": 1, "topology": "left-right", "tradeoff": 1.0}
+    regressions = {}
+    for solver in ("lbfgs", "baum-welch"):
+        model = HybridHMMClassifier(**options, solver=solver, n_steps=2, random_state=0)
+        names = [line["candidate"] for line in model.fit(LIST, Y).leaderboard_]
+        regressions[solver] = any("autoregressive" in name for name in names)
+    assert regressions == {"lbfgs": True, "baum-welch": False}
 
 
 @BOTH
@@ -593,6 +608,10 @@ REFUSED = [
     ({"verbose": -1}, "verbose"),
 ]
 REFUSED_OF_CLASSIFIERS = [
+    (
+        {"solver": "baum-welch", "autoregressive": True, "covariance_type": "full"},
+        "use solver='lbfgs' or autoregressive=False",
+    ),
     ({"objective": "best"}, "objective"),
     ({"tradeoff": -1.0}, "tradeoff"),
     ({"length_power": 3.0}, "length_power"),
@@ -602,7 +621,8 @@ REFUSED_OF_CLASSIFIERS = [
     ({"n_steps": 0}, "n_steps"),
     ({"validation_fraction": 2.0}, "validation_fraction"),
     ({"patience": 0}, "patience"),
-    ({"calibrate": "yes"}, "calibrate"),
+    ({"calibrate": "yes"}, "calibrate.* True, False or 'auto'"),
+    ({"autoregressive": "yes"}, "autoregressive.* True, False or 'auto'"),
     ({"class_prior": "flat"}, "class_prior"),
     ({"class_prior": [0.2, 0.3, 0.5]}, "class_prior"),
     ({"class_prior": [-1.0, 2.0]}, "class_prior"),
@@ -637,10 +657,11 @@ def test_wrong_options_are_named(kind, options, message):
             "row 4 is frame 0 of sequence 1",
         ),
         ({"lengths": LENGTHS + 1}, "lengths"),
-        ({"sample_weight": np.ones(3)}, "sample_weight"),
+        ({"sample_weight": np.ones(3)}, "sample_weight has 3 weights, .* 24 sequences"),
         ({"sample_weight": -np.ones(N)}, "sample_weight"),
         ({"sample_weight": np.where(Y == "up", 1.0, 0.0)}, "'down' has no sequence"),
         ({"y": None}, "y"),
+        ({"y": [np.full(len(x), "up") for x in LIST]}, "A row has one label"),
         ({"y": np.full(N, -1)}, "label"),
         ({"y": LENGTHS + 0.5}, "continuous|class"),
     ],

@@ -8,7 +8,13 @@ import pytest
 from scipy.special import logsumexp
 
 from hybridmix import HMMDensity, HybridHMMClassifier, Sequences
-from hybridmix.models.chain_sampling import Ends, drawn_frames, drawn_numbers
+from hybridmix.estimators import chain_typicality
+from hybridmix.models.chain_sampling import (
+    Ends,
+    drawn_frames,
+    drawn_numbers,
+    drawn_sequences,
+)
 
 LONGEST = 5
 
@@ -166,6 +172,16 @@ def test_the_class_whose_states_are_shown_is_the_predicted_one(classifier):
         np.testing.assert_array_equal(own, other)
 
 
+def test_one_class_may_be_asked_for_of_all_sequences(classifier):
+    model, X = classifier
+    for method in (
+        lambda y: model.decode(X, y=y)[1],
+        lambda y: model.state_proba(X, y=y),
+    ):
+        for one, other in zip(method("no"), method(["no"] * len(X)), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
 @pytest.mark.parametrize("y", [["no"], ["other"] * 2, ["no", None]])
 def test_classes_to_decode_must_be_known(classifier, y):
     model, X = classifier
@@ -243,11 +259,44 @@ def test_a_filter_takes_one_frame_of_the_right_columns(classifier):
     stream = model.filter()
     with pytest.raises(ValueError, match="one frame at a time"):
         stream.update(X[0][:2])
-    with pytest.raises(ValueError, match="7 values"):
+    with pytest.raises(ValueError, match="7 value"):
         stream.update([0.0] * 7)
+    with pytest.raises(ValueError, match="1 value"):
+        stream.update(0.0)
     assert stream.n_frames == 0
     stream.update(X[0][:1])
     assert stream.n_frames == 1
+
+
+def test_values_with_names_are_filtered_by_their_names():
+    X, y, options = data_of("mixed")
+    model = HybridHMMClassifier(2, tradeoff=1.0, **options).fit(X, y)
+    row, expected = X[1].iloc[0], model.predict_proba([X[1][:1]])[0]
+    turned = row[["flag", "kind", "level"]]
+    frames = [row, row.tolist(), row.to_dict(), turned, turned.to_dict()]
+    for frame in frames:
+        np.testing.assert_allclose(model.filter().update(frame), expected)
+    with pytest.raises(ValueError, match=r"Absent: 'kind'\. Unknown: none"):
+        model.filter().update(row.drop("kind"))
+    with pytest.raises(ValueError, match=r"Absent: none\. Unknown: 'sort'"):
+        model.filter().update({**row.to_dict(), "sort": 1})
+
+
+def test_values_with_names_are_in_order_where_columns_have_none():
+    X, y, options = data_of("plain")
+    model = HybridHMMClassifier(2, tradeoff=1.0, **options).fit(X, y)
+    row = pd.Series(X[1][0], index=["a", "b"])
+    np.testing.assert_array_equal(
+        model.filter().update(row), model.filter().update(X[1][0])
+    )
+    with pytest.raises(ValueError, match="columns of training have no names"):
+        model.filter().update(row.to_dict())
+
+
+def test_a_filter_of_one_column_takes_numbers():
+    X = [np.arange(6.0), np.arange(3.0)]
+    model = HMMDensity(2, topology="left-right", random_state=0).fit(X)
+    assert model.filter().update(1.0) == model.filter().update([1.0])
 
 
 # Forecasts ------------------------------------------------------------------------------
@@ -485,6 +534,21 @@ def test_short_and_incomplete_sequences_are_as_typical_as_others():
     # The same number does not depend on the other sequences.
     alone = model.typicality([frames[:2]])
     np.testing.assert_allclose(alone[0], found[0])
+
+
+def test_few_long_sequences_are_drawn_for_typicality(density, monkeypatch):
+    model, _ = density
+    n_drawn = []
+
+    def counting(chains, labels, lengths, generator):
+        n_drawn.append(len(labels))
+        return drawn_sequences(chains, labels, lengths, generator)
+
+    monkeypatch.setattr(chain_typicality, "drawn_sequences", counting)
+    monkeypatch.setattr(chain_typicality, "_N_FRAMES", 3000)
+    sequences, _ = model.sample(3, lengths=[5, 30, 300], random_state=1)
+    assert np.all(model.typicality(sequences) > np.log(1e-4))
+    assert sorted(n_drawn) == [40, 100, 400]
 
 
 def test_outliers_are_not_typical(density):

@@ -5,8 +5,9 @@ import pytest
 from helpers import families
 from sequence_helpers import make_sequences
 
+from hybridmix.data.lengths import stacked_rows
 from hybridmix.data.rows import Rows
-from hybridmix.data.sequence_rows import SequenceRows, ranges
+from hybridmix.data.sequence_rows import SequenceRows
 from hybridmix.models.packed import PreparedSequences, with_previous
 from hybridmix.models.packing import Packing
 
@@ -164,5 +165,5 @@ def test_rows_of_sequences():
     )
     assert rows[:0].n_rows == 0
     np.testing.assert_array_equal(
-        ranges(np.array([5, 1]), np.array([2, 3])), [5, 6, 1, 2, 3]
+        stacked_rows(np.array([5, 1]), np.array([2, 3])), [5, 6, 1, 2, 3]
     )

@@ -152,6 +152,12 @@ def test_other_keys_are_refused(key):
         Sequences(FRAMES, LENGTHS)[key]
 
 
+@pytest.mark.parametrize("number", [3, -4])
+def test_numbers_of_sequences_are_checked(number):
+    with pytest.raises(IndexError, match=f"no sequence {number}: there are 3"):
+        Sequences(FRAMES, LENGTHS)[number]
+
+
 def test_ids_may_be_tuples_and_stay_numbers():
     assert Sequences(FRAMES, LENGTHS, [(1, "a"), (1, "b"), (2, "a")]).ids[1] == (1, "b")
     assert Sequences(FRAMES, LENGTHS, range(3)).ids.dtype.kind == "i"
@@ -635,6 +641,12 @@ def test_text_is_not_a_time(library):
         Sequences.from_long(library(LONG), "who", "kind")
 
 
+def test_errors_name_ids_as_the_table_has_them():
+    frame = pd.DataFrame({"id": [7, 7], "x": [0.0, 1.0], "label": [0, 1]})
+    with pytest.raises(ValueError, match=r"^Sequence 7 has several labels"):
+        Sequences.from_long(frame, "id", target="label")
+
+
 def test_other_long_input_is_refused():
     with pytest.raises(TypeError, match="from_long reads data frames; got: ndarray"):
         Sequences.from_long(FRAMES, "who")
@@ -692,6 +704,9 @@ def test_indices_that_are_refused():
         read_sequences(frame)
     frame = pd.DataFrame({**LONG, "when": [1, 2, None, 3, 4]}).set_index(["who", "when"])
     with pytest.raises(ValueError, match="no value in level 1 of row 2"):
+        read_sequences(frame)
+    frame = pd.DataFrame(LONG).set_index(["who", "kind"])
+    with pytest.raises(TypeError, match="last level of the index has text for times"):
         read_sequences(frame)
 
 

@@ -64,11 +64,17 @@ def _as_float(value: Real | Integral) -> float:
         return np.inf
 
 
-def check_flag(name: str, value: object) -> None:
-    """Refuse an option that is neither True nor False; 1 and 0 stand for these."""
+def check_flag(name: str, value: object, or_word: str | None = None) -> None:
+    """Refuse an option that is neither True nor False; 1 and 0 stand for these.
+
+    A word may be allowed instead of them, as in `check_number`.
+    """
+    if or_word is not None and isinstance(value, str) and value == or_word:
+        return
     is_number = isinstance(value, Integral | np.bool_)
     if not is_number or value not in (0, 1):
-        raise ValueError(f"{name}={value!r} is not valid: it must be True or False.")
+        words = "True or False" if or_word is None else f"True, False or {or_word!r}"
+        raise ValueError(f"{name}={value!r} is not valid: it must be {words}.")
 
 
 def is_single(value: object) -> bool:

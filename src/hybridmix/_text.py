@@ -45,6 +45,18 @@ def printable(text: str, keep: str = "") -> str:
     return _OBEYED.sub(escaped, text)
 
 
+def shown(value: object) -> str:
+    """Write a name or a number as Python does, without the type that NumPy gave it.
+
+    Parameters
+    ----------
+    value : object
+        A single value, such as the id of a sequence.
+    """
+    item = getattr(value, "item", None)
+    return printable(repr(value if item is None else item()))
+
+
 def shortened(text: str, length: int) -> str:
     """Cut a text that is too long, in its middle, where names differ least."""
     if len(text) <= length:

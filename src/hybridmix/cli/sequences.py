@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from hybridmix._text import shown
 from hybridmix._typing import FloatArray
 from hybridmix.cli.cells import is_number, parsed
 from hybridmix.cli.tables import InputError, Table
@@ -105,8 +106,9 @@ def one_weight_each(
     high = np.maximum.reduceat(ordered, arrangement.starts)
     for number in np.flatnonzero(low != high)[:1]:
         raise InputError(
-            f"--weight {name}: sequence {arrangement.ids[number]!r} has several weights, "
-            f"such as {low[number]:g} and {high[number]:g}. A sequence has one weight."
+            f"--weight {name}: sequence {shown(arrangement.ids[number])} has several "
+            f"weights, such as {low[number]:g} and {high[number]:g}. A sequence has one "
+            "weight."
         )
     return low
 

@@ -148,7 +148,24 @@ def as_labels(y: object) -> np.ndarray:
     elif str(getattr(y, "dtype", None)) == "boolean" and hasattr(y, "to_numpy"):
         # scikit-learn makes floats of pandas' nullable booleans.
         y = y.to_numpy(dtype=object)
-    return column_or_1d(y, warn=True, dtype=None)
+    try:
+        return column_or_1d(y, warn=True, dtype=None)
+    except ValueError:
+        _refuse_ragged(y)
+        raise
+
+
+def _refuse_ragged(y: object) -> None:
+    """Refuse lists of lists of different lengths, of which NumPy makes no array."""
+    if not isinstance(y, list | tuple):
+        return
+    sizes = [1 if is_single(value) else len(value) for value in y]
+    if len(set(sizes)) > 1:
+        row = next(row for row, size in enumerate(sizes) if size != 1)
+        raise ValueError(
+            f"y has {sizes[row]} labels at position {row}. A row has one label, and so "
+            "does a sequence, however many frames it has."
+        )
 
 
 def _unlabelled_rows(labels: np.ndarray, unlabelled: object) -> BoolArray:

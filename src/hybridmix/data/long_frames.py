@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from hybridmix._text import printable
+from hybridmix._text import shown
 from hybridmix._typing import BoolArray, IntArray
 from hybridmix.data.cells import listed
 from hybridmix.data.frames import as_frame
@@ -87,11 +87,10 @@ def arrange(
     same = (np.diff(codes[order]) == 0) & (np.diff(ranks[order]) == 0)
     for place in np.flatnonzero(same)[:1]:
         row, again = sorted(order[place : place + 2].tolist())
-        shown = row + first_row, again + first_row
         raise ValueError(
-            f"Sequence {_shown(keys[row])} has two frames at the time {times[row]!s}, in "
-            f"rows {shown[0]} and {shown[1]}. Drop one of them, or name more columns "
-            "that keep sequences apart."
+            f"Sequence {shown(keys[row])} has two frames at the time {times[row]!s}, in "
+            f"rows {row + first_row} and {again + first_row}. Drop one of them, or name "
+            "more columns that keep sequences apart."
         )
     return Arrangement(order, lengths, ids)
 
@@ -167,6 +166,8 @@ def arrange_index(index: PandasIndex) -> Arrangement:
         for row in np.flatnonzero(np.asarray(codes) < 0)[:1]:
             raise ValueError(f"The index has no value in level {level} of row {row}.")
     times = index.get_level_values(-1).to_numpy()
+    if any(isinstance(time, str) for time in times):
+        raise _text_for_times("The last level of the index")
     return arrange(index.droplevel(-1).to_list(), times)
 
 
@@ -196,9 +197,9 @@ def labels_of(frame: Frame, target: Hashable, arrangement: Arrangement) -> np.nd
     smallest = np.minimum.reduceat(np.where(unlabelled, len(codes), codes), starts)
     for number in np.flatnonzero((largest >= 0) & (smallest != largest))[:1]:
         raise ValueError(
-            f"Sequence {_shown(arrangement.ids[number])} has several labels in column "
-            f"{_shown(target)}, such as {_shown(known[smallest[number]])} and "
-            f"{_shown(known[largest[number]])}. A sequence has one label."
+            f"Sequence {shown(arrangement.ids[number])} has several labels in column "
+            f"{shown(target)}, such as {shown(known[smallest[number]])} and "
+            f"{shown(known[largest[number]])}. A sequence has one label."
         )
     labels = np.array([known[code] if code >= 0 else None for code in largest], object)
     if not column.dtype.is_numeric():
@@ -237,8 +238,8 @@ def weights_of(frame: Frame, weight: Hashable, arrangement: Arrangement) -> np.n
     for place in np.flatnonzero(differs)[:1]:
         number = int(np.searchsorted(arrangement.starts, place, side="right")) - 1
         raise ValueError(
-            f"Sequence {_shown(arrangement.ids[number])} has several weights in column "
-            f"{_shown(weight)}, such as {firsts[number]} and {weights[place]}. A "
+            f"Sequence {shown(arrangement.ids[number])} has several weights in column "
+            f"{shown(weight)}, such as {firsts[number]} and {weights[place]}. A "
             "sequence has one weight, which must not be missing."
         )
     return firsts
@@ -246,7 +247,7 @@ def weights_of(frame: Frame, weight: Hashable, arrangement: Arrangement) -> np.n
 
 def _column(frame: Frame, name: Hashable, role: str) -> Series:
     if name not in frame.columns:
-        columns = listed([_shown(column) for column in frame.columns])
+        columns = listed([shown(column) for column in frame.columns])
         raise ValueError(
             f"{role}={name!r} is not a column of the frame. It has: {columns}."
         )
@@ -258,18 +259,22 @@ def _times(column: Series) -> np.ndarray:
     import narwhals.stable.v2 as nw
 
     if column.dtype in (nw.String, nw.Categorical, nw.Enum):
-        raise TypeError(
-            f"Column {_shown(column.name)} has text for times, and text puts '10' before "
-            "'9'. Convert it to numbers or dates."
-        )
+        raise _text_for_times(f"Column {shown(column.name)}")
     _refuse_holes(column, "which says when each row was")
     return column.to_numpy()
+
+
+def _text_for_times(place: str) -> TypeError:
+    return TypeError(
+        f"{place} has text for times, and text puts '10' before '9'. Convert it to "
+        "numbers or dates."
+    )
 
 
 def _refuse_holes(column: Series, purpose: str) -> None:
     for row in np.flatnonzero(_holes(column))[:1]:
         raise ValueError(
-            f"Row {row} has no value in column {_shown(column.name)}, {purpose}. Fill it "
+            f"Row {row} has no value in column {shown(column.name)}, {purpose}. Fill it "
             "in, or drop the row."
         )
 
@@ -279,7 +284,3 @@ def _holes(column: Series) -> BoolArray:
     if column.dtype.is_float():
         return np.isnan(np.asarray(column.to_numpy(), dtype=np.float64))
     return np.asarray(column.is_null().to_numpy(), dtype=bool)
-
-
-def _shown(value: object) -> str:
-    return printable(repr(value))

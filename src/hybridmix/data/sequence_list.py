@@ -270,7 +270,9 @@ class Sequences:
         if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
             key = key[0]  # as scikit-learn takes rows of arrays
         if isinstance(key, Integral) and not isinstance(key, bool):
-            number = range(len(self))[int(key)]
+            number = int(key) + (len(self) if key < 0 else 0)
+            if not 0 <= number < len(self):
+                raise IndexError(f"There is no sequence {key}: there are {len(self)}.")
             start = int(self._starts[number])
             return slice_rows(self.frames, start, start + int(self.lengths[number]))
         chosen = np.arange(len(self))[_read_choice(key, len(self))]

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from hybridmix._typing import BoolArray, FloatArray, IntArray, Sum
+from hybridmix.data.lengths import stacked_rows
 from hybridmix.data.rows import Dataset, LabelledUnits, Rows, RowSource
 
 
@@ -49,16 +50,8 @@ class SequenceRows:
             first = int(self.starts[index][0]) if len(lengths) else 0
             frames = self.frames[first : first + int(lengths.sum())]
         else:
-            frames = self.frames[ranges(self.starts[index], lengths)]
+            frames = self.frames[stacked_rows(self.starts[index], lengths)]
         return SequenceRows(frames, lengths)
-
-
-def ranges(starts: IntArray, lengths: IntArray) -> IntArray:
-    """Return the numbers of runs that begin at given places, one run after the other."""
-    ends = np.cumsum(lengths)
-    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(
-        starts - (ends - lengths), lengths
-    )
 
 
 @dataclass(frozen=True)
@@ -87,9 +80,10 @@ class SequenceDataset(LabelledUnits[SequenceRows]):
         order = np.lexsort((-lengths, labels))
         if weights is not None:
             order = order[weights[order] > 0]
-        is_arranged = np.array_equal(order, np.arange(len(lengths)))
         starts = np.cumsum(lengths) - lengths
-        index = slice(None) if is_arranged else ranges(starts[order], lengths[order])
+        index: slice | IntArray = slice(None)
+        if not np.array_equal(order, np.arange(len(lengths))):
+            index = stacked_rows(starts[order], lengths[order])
         return cls(
             SequenceRows(frames[index], lengths[order]),
             labels[order],

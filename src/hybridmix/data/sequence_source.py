@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, cast
 
 import numpy as np
 
-from hybridmix._text import printable
+from hybridmix._text import shown
 from hybridmix.data.block_labels import BlockLabels, Census, LabelColumns
 from hybridmix.data.block_reading import (
     BlockNote,
@@ -179,7 +179,7 @@ def _distinct_ids(blocks: Iterator[list[Hashable]], columns: LongColumns) -> np.
                 keys = columns.sequence
                 by = repr(keys[0] if len(keys) == 1 else list(keys))
                 raise ValueError(
-                    f"Sequence {printable(repr(name))} is split: it has rows in two "
+                    f"Sequence {shown(name)} is split: it has rows in two "
                     "partitions or blocks of the table, and every sequence must be whole "
                     f"in one of them. Sort the table by {by} before it is scanned; "
                     f"frame.shuffle({by}) brings the rows of a Dask data frame together."

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from hybridmix._text import printable
+from hybridmix._text import shown
 from hybridmix._typing import BoolArray, IntArray
 from hybridmix.data.cells import is_missing, listed
 from hybridmix.data.dense import refuse_sparse
@@ -216,7 +216,7 @@ def _aligned(number: int, frame: Frame, first: Frame, names: list[str]) -> Frame
 
 def _difference(names: list[str], others: list[str]) -> str:
     """List the names that others lack."""
-    left = [printable(repr(name)) for name in names if name not in others]
+    left = [shown(name) for name in names if name not in others]
     return listed(left) or "none"
 
 

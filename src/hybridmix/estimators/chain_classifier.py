@@ -154,9 +154,9 @@ class ChainClassifier(ClassifierMixin, FittedChainsEstimator):
         ----------
         X, lengths
             Sequences, as in `score_samples`.
-        y : array-like of shape (n,), default=None
-            The class whose states are to be found, for each sequence; by default the
-            predicted one.
+        y : label or array-like of shape (n,), default=None
+            The class whose states are to be found, for all sequences or for each; by
+            default the predicted one.
 
         Returns
         -------
@@ -178,8 +178,8 @@ class ChainClassifier(ClassifierMixin, FittedChainsEstimator):
         ----------
         X, lengths
             Sequences, as in `score_samples`.
-        y : array-like of shape (n,), default=None
-            The class :math:`c` of each sequence; by default the predicted one.
+        y : label or array-like of shape (n,), default=None
+            The class :math:`c` of all sequences or of each; by default the predicted one.
 
         Returns
         -------
@@ -235,8 +235,7 @@ class ChainClassifier(ClassifierMixin, FittedChainsEstimator):
         given = read_sample_lengths(lengths, n_samples)
         generator = np.random.default_rng(self._seed(random_state))
         if y is not None:
-            labels = self._labels_of(np.full(n_samples, y) if is_single(y) else y)
-            check_consistent_length(labels, np.empty(n_samples))
+            labels = self._labels_of(y, n_samples)
         else:
             log_classes = np.repeat(model.log_class_prior[:, None], n_samples, axis=1)
             if given is not None:
@@ -260,13 +259,13 @@ class ChainClassifier(ClassifierMixin, FittedChainsEstimator):
         """Return the class numbers (n,) of given labels, or of the predicted ones."""
         if y is None:
             return self._path_classes(rows)
-        labels = self._labels_of(y)
-        check_consistent_length(labels, rows.lengths)
-        return labels
+        return self._labels_of(y, rows.n_rows)
 
-    def _labels_of(self, y: Any) -> IntArray:
-        """Return the class numbers (n,) of labels, none of which may be missing."""
-        labels = number_labels(y, self.classes_, None)
+    def _labels_of(self, y: Any, n_sequences: int) -> IntArray:
+        """Return the class numbers (n,) of one label or n, none of them missing."""
+        given = np.full(n_sequences, y) if is_single(y) else y
+        labels = number_labels(given, self.classes_, None)
+        check_consistent_length(labels, np.empty(n_sequences))
         for number in np.flatnonzero(labels < 0)[:1]:
             raise ValueError(
                 f"y has no label for sequence {number}: every sequence needs a class."

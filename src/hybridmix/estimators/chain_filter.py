@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from hybridmix._text import shown
 from hybridmix._typing import FloatArray
 from hybridmix.data import Schema, read_table
+from hybridmix.data.cells import listed
 from hybridmix.data.columns import Columns, as_frame, read_columns
 from hybridmix.data.rows import Rows
 from hybridmix.models.chain_committee import ChainCommittee
@@ -76,8 +79,9 @@ class SequenceFilter:
 
         Parameters
         ----------
-        frame : array-like of shape (d,) or (1, d), or data frame of one row
-            Values of the columns in the order of training; missing ones are marginalised.
+        frame : array-like of shape (d,) or (1, d), data frame of one row, or dict
+            Values of the columns in the order of training; those of a dictionary or of a
+            row of a data frame go by their names. Missing ones are marginalised.
 
         Returns
         -------
@@ -172,8 +176,9 @@ class ClassFilter(SequenceFilter):
 
         Parameters
         ----------
-        frame : array-like of shape (d,) or (1, d), or data frame of one row
-            Values of the columns in the order of training; missing ones are marginalised.
+        frame : array-like of shape (d,) or (1, d), data frame of one row, or dict
+            Values of the columns in the order of training; those of a dictionary or of a
+            row of a data frame go by their names. Missing ones are marginalised.
 
         Returns
         -------
@@ -208,13 +213,42 @@ class ClassFilter(SequenceFilter):
 
 
 def _read_frame(estimator: Any, frame: Any) -> Columns:
-    """Read a frame, by the order of its values or as a table of one row."""
-    if as_frame(frame) is not None or np.ndim(frame) != 1:
+    """Read a table of one row, or values by their names or in their order."""
+    if as_frame(frame) is not None or np.ndim(frame) > 1:
         return read_table(estimator, frame)
+    if hasattr(frame, "keys"):
+        frame = _values_by_name(estimator, frame)
     values = frame if isinstance(frame, np.ndarray) else np.array(frame, dtype=object)
-    if len(values) != estimator.n_features_in_:
+    if values.size != estimator.n_features_in_:
         raise ValueError(
-            f"The frame has {len(values)} values, but the frames of training have "
-            f"{estimator.n_features_in_} columns."
+            f"The frame has {values.size} value(s), but the frames of training have "
+            f"{estimator.n_features_in_} column(s)."
         )
-    return read_columns(values[None])
+    return read_columns(values.reshape(1, -1))
+
+
+def _values_by_name(estimator: Any, frame: Any) -> Any:
+    """Return the values of a dictionary or a named row in the order of training."""
+    names = list(frame.keys())
+    columns = getattr(estimator, "feature_names_in_", None)
+    if columns is None and isinstance(frame, Mapping):
+        raise ValueError(
+            "The frame is a dictionary, but the columns of training have no names. Pass "
+            "its values as a list, in the order of the columns."
+        )
+    if columns is None or not any(isinstance(name, str) for name in names):
+        return frame  # a row that pandas has numbered
+    _check_names(names, columns.tolist())
+    return [frame[name] for name in columns]
+
+
+def _check_names(names: list[Any], columns: list[str]) -> None:
+    """Refuse names that are not those of the columns; their order does not matter."""
+    absent = [shown(name) for name in columns if name not in names]
+    unknown = [shown(name) for name in names if name not in columns]
+    if absent or unknown:
+        raise ValueError(
+            "The frame must have a value for every column of training, NaN or None where "
+            f"it is missing. Absent: {listed(absent) or 'none'}. Unknown: "
+            f"{listed(unknown) or 'none'}."
+        )

@@ -17,7 +17,6 @@ from hybridmix._checks import (
     check_verbosity,
 )
 from hybridmix._parallel import workers
-from hybridmix._require import require
 from hybridmix._typing import IntArray
 from hybridmix.data import Schema
 from hybridmix.data.sequence_source import SequenceTable
@@ -34,7 +33,7 @@ from hybridmix.estimators.chain_reading import (
     read_training_sequences,
 )
 from hybridmix.estimators.chosen import is_auto
-from hybridmix.estimators.published import agree, require_record
+from hybridmix.estimators.published import require_derived, require_record
 from hybridmix.models.chains import Chains
 from hybridmix.progress import printing
 from hybridmix.training.budget import check_effort
@@ -99,14 +98,14 @@ class ChainEstimator(FittedChainsEstimator):
         self._chain_options()
 
     def _check_autoregressive(self) -> None:
+        check_flag("autoregressive", self.autoregressive, or_word="auto")
         if is_auto(self.autoregressive):
             return
-        check_flag("autoregressive", self.autoregressive)
         if self.autoregressive and self.covariance_type not in ("auto", "full", "tied"):
             raise ValueError(
                 f"autoregressive=True needs covariances between a frame and the one "
-                f"before, which covariance_type={self.covariance_type!r} has not: use "
-                "'full' or 'tied'."
+                f"before, which covariance_type={self.covariance_type!r} does not have: "
+                "use 'full' or 'tied'."
             )
 
     def _given_states(self) -> Any:
@@ -249,9 +248,5 @@ class ChainEstimator(FittedChainsEstimator):
         """Raise ValueError unless a fit could have published all of it."""
         super().check_consistent()
         self._check_options()
-        learned = vars(self)
-        for name, expected in self._derived_attributes(self.model_, self.schema_).items():
-            if name in learned:
-                same = agree(learned[name], expected)
-                require(same, f"{name} is not that of the model")
-        require_record(learned)
+        require_derived(vars(self), self._derived_attributes(self.model_, self.schema_))
+        require_record(vars(self))

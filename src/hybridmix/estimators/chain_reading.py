@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridmix._text import printable
+from hybridmix._text import shown
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import Schema, Table, read_table, read_training_table
 from hybridmix.data.columns import Columns
@@ -111,6 +111,11 @@ def read_training_sequences(
         )
     with naming_frames(sequences):
         columns, attributes = read_training_table(estimator, sequences.frames)
+    if np.ndim(sample_weight) == 1 and len(sample_weight) != n:
+        raise ValueError(
+            f"sample_weight has {len(sample_weight)} weights, but X has {n} sequences: "
+            "pass one weight for each sequence, not for each frame."
+        )
     weights = read_weights(sample_weight, n)
     own = np.zeros(n, np.intp) if labels is None else labels
     by_frame = None if weights is None else np.repeat(weights, sequences.lengths)
@@ -155,7 +160,7 @@ def naming_frames(sequences: Sequences) -> Iterator[None]:
         number = int(np.searchsorted(ends, row, side="right"))
         frame = row - int(ends[number] - sequences.lengths[number])
         ids = sequences.ids
-        name = f"{number}" if ids is None else printable(repr(ids[number]))
+        name = f"{number}" if ids is None else shown(ids[number])
         raise type(error)(
             f"{error} Of all frames, row {row} is frame {frame} of sequence {name}."
         ) from error

@@ -16,8 +16,9 @@ from hybridmix.models.chain_sampling import Ends, drawn_sequences
 from hybridmix.models.chains import Chains
 from hybridmix.models.typicality import log_gamma_tail
 
-# Sequences that are drawn for each length: in all, and at least for each class.
-_N_DRAWS, _FEWEST = 400, 40
+# Sequences that are drawn for each length: in all, and at least for each class. Fewer are
+# drawn of long sequences, which have about this many frames in all.
+_N_DRAWS, _FEWEST, _N_FRAMES = 400, 40, 1_000_000
 # The skewness of gamma distributions is held between these.
 _LEAST_SKEW, _MOST_SKEW = 0.05, 2.0
 
@@ -92,7 +93,8 @@ class _Draws:
 
     def __init__(self, model: Chains, schema: Schema, length: int, seed: int) -> None:
         self._model = model
-        per_class = max(_FEWEST, _N_DRAWS // model.n_classes)
+        n_draws = min(_N_DRAWS, _N_FRAMES // length)
+        per_class = max(_FEWEST, n_draws // model.n_classes)
         self._labels: IntArray = np.repeat(np.arange(model.n_classes), per_class)
         self._lengths = np.full(len(self._labels), length)
         generator = np.random.default_rng([seed, length])

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from hybridmix._checks import check_flag
 from hybridmix._registered import registered
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import encode_labels
@@ -60,7 +61,7 @@ class HybridHMMClassifier(ChainClassifier, ChainEstimator):
     ----------
     n_states : int or "auto", default="auto"
         Number of states of each class. "auto" tries 1, 3 and 8, as far as the classes
-        have frames for them; it is that of a ``topology`` given as a mask.
+        have frames for them; with a mask as ``topology``, it is the number of its rows.
     objective : {"hybrid", "likelihood", "conditional", "margin"}, default="hybrid"
         What training maximises: the likelihood of sequences and labels plus ``tradeoff``
         times a discriminative term; the likelihood alone, by EM; the likelihood of the
@@ -131,7 +132,7 @@ class HybridHMMClassifier(ChainClassifier, ChainEstimator):
         Let frames depend on the frame before: the Gaussian density of a frame is that
         given the previous one, for "full" and "tied" covariances. "auto" tries both if
         ``covariance_type`` is "auto" as well and there are at most 20 real columns, and
-        is False otherwise.
+        is False otherwise. The "baum-welch" solver cannot train it.
     transition_prior : float, default=0.1
         What is added to the counts of all possible first states, transitions and
         components of states: a Dirichlet prior.
@@ -332,6 +333,7 @@ class HybridHMMClassifier(ChainClassifier, ChainEstimator):
     # Options ----------------------------------------------------------------------------
 
     def _check_options(self) -> None:
+        check_flag("calibrate", self.calibrate, or_word="auto")
         super()._check_options()
         check_mark(self.unlabelled)
 

@@ -44,7 +44,8 @@ class HMMDensity(DensityMixin, ChainEstimator):
     n_factors, noise, covariance_prior, variance_floor, smoothing, \
     categorical_features, column_shapes, n_init, max_iter, tol, effort, n_jobs, \
     random_state, verbose
-        As in `HybridHMMClassifier`.
+        As in `HybridHMMClassifier`; but frames do not depend on the frame before unless
+        ``autoregressive`` is True or "auto".
 
     Attributes
     ----------

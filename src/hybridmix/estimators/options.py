@@ -12,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from hybridmix._checks import check_jobs, check_seed, check_verbosity, check_word
-from hybridmix._require import require
 from hybridmix._typing import FloatArray, IntArray
 from hybridmix.data import Schema, Table
 from hybridmix.data.fingerprint import Fingerprint
@@ -29,7 +28,11 @@ from hybridmix.data.suspects import warn_of_suspects
 from hybridmix.data.table import read_training_table
 from hybridmix.data.weights import read_weights
 from hybridmix.estimators.base import FittedMixture
-from hybridmix.estimators.published import agree, component_attributes, require_record
+from hybridmix.estimators.published import (
+    component_attributes,
+    require_derived,
+    require_record,
+)
 from hybridmix.models.mixture import Mixture
 from hybridmix.training.budget import check_effort
 from hybridmix.training.classes import Estimation, component_range
@@ -88,12 +91,8 @@ class MixtureEstimator(FittedMixture):
         """Raise ValueError unless a fit could have published all of it."""
         super().check_consistent()
         self._check_options()
-        learned = vars(self)
-        for name, expected in self._derived_attributes(self.model_, self.schema_).items():
-            if name in learned:
-                same = agree(learned[name], expected)
-                require(same, f"{name} is not that of the model")
-        require_record(learned)
+        require_derived(vars(self), self._derived_attributes(self.model_, self.schema_))
+        require_record(vars(self))
 
     def _derived_attributes(self, model: Mixture, schema: Schema) -> dict[str, Any]:
         """Return the published attributes that the model determines."""

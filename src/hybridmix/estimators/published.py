@@ -60,6 +60,21 @@ def agree(found: Any, expected: Any) -> bool:
     return bool(np.allclose(found, expected, rtol=1e-6, equal_nan=True))
 
 
+def require_derived(learned: Mapping[str, Any], derived: Mapping[str, Any]) -> None:
+    """Refuse published attributes that are not those of the model.
+
+    Parameters
+    ----------
+    learned : mapping of str to object
+        Attributes of a fitted estimator. Those of an older version may have fewer.
+    derived : mapping of str to object
+        What the model determines.
+    """
+    for name, expected in derived.items():
+        if name in learned:
+            require(agree(learned[name], expected), f"{name} is not that of the model")
+
+
 # How a model came about -----------------------------------------------------------------
 
 

@@ -278,7 +278,7 @@ def inverse_lower(lower: npt.NDArray[np.floating[Any]]) -> FloatArray:
     size = lower.shape[-1]
     result = np.zeros(lower.shape)
     if size == 0:
-        return result
+        return result  # LAPACK refuses these, and says so on standard output
     if size <= _SMALL and lower.size <= _FEW * size * size:
         for place in np.ndindex(lower.shape[:-2]):
             # The transpose is in the order that LAPACK reads.

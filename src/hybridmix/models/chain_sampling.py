@@ -46,8 +46,9 @@ def drawn_sequences(
     start, transition = np.exp(model.log_start), np.exp(model.log_transition)
     mixing = np.exp(model.log_mixing)
     states: IntArray = np.empty(0, np.intp)
+    all_states = np.empty(packing.n_frames, np.intp)
     frames: Rows | None = None
-    all_states, all_frames = [], []
+    all_frames: Rows | None = None
     for time, n_lanes in enumerate(packing.sizes[:, 0].tolist()):
         own = on_lane[:n_lanes]
         likely = transition[own, states[:n_lanes]] if time else start[own]
@@ -57,17 +58,20 @@ def drawn_sequences(
         components = (own * model.n_states + states) * model.n_mixed + mixed
         before = None if frames is None else frames[:n_lanes]
         frames = drawn_frames(model, components, before, generator)
-        all_states.append(states)
-        all_frames.append(frames)
-    in_order = np.argsort(packing.source)
-    joined = Rows(
-        np.concatenate([part.real for part in all_frames], axis=1),
-        None,
-        np.concatenate([part.codes for part in all_frames], axis=1),
-    )
-    return DrawnSequences(
-        SequenceRows(joined[in_order], lengths), np.concatenate(all_states)[in_order]
-    )
+        if all_frames is None:
+            all_frames = _room_for(packing.n_frames, frames)
+        first = int(packing.starts[time, 0])
+        here = packing.source[first : first + n_lanes]
+        all_states[here] = states
+        all_frames.real[:, here], all_frames.codes[:, here] = frames.real, frames.codes
+    assert all_frames is not None, "there is at least one frame"
+    return DrawnSequences(SequenceRows(all_frames, lengths), all_states)
+
+
+def _room_for(n_frames: int, frames: Rows) -> Rows:
+    """Return memory for complete frames like some others."""
+    real = np.empty((len(frames.real), n_frames))
+    return Rows(real, None, np.empty((len(frames.codes), n_frames), frames.codes.dtype))
 
 
 def drawn_frames(

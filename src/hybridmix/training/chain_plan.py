@@ -203,7 +203,11 @@ def _emissions(
         if 1 < n_columns <= _WIDE:
             yield False, "tied"
             yield False, "full"
-    is_possible = automatic.autoregressive and 0 < n_columns <= _WIDE_PAIRS
+    is_possible = (
+        automatic.autoregressive
+        and options.can_be_autoregressive
+        and 0 < n_columns <= _WIDE_PAIRS
+    )
     if options.shape.autoregressive or is_possible:
         yield True, "tied"
         if not (is_possible and _has_scattered_holes(frames)):

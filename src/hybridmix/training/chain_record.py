@@ -58,6 +58,17 @@ class ChainOptions:
         weight = self.unlabelled_weight
         check_number("unlabelled_weight", weight, 0.0, 1e9, or_word="auto")
         check_flag("calibrate", self.calibrate)
+        if self.shape.autoregressive and not self.can_be_autoregressive:
+            raise ValueError(
+                f"solver={self.discrimination.solver!r} needs damped M-steps, which "
+                "autoregressive emissions do not have: use solver='lbfgs' or "
+                "autoregressive=False."
+            )
+
+    @property
+    def can_be_autoregressive(self) -> bool:
+        """Whether the solver can train frames that depend on the frame before."""
+        return "damped" not in self.discrimination.needs
 
 
 @dataclass(frozen=True)

@@ -80,10 +80,9 @@ def start_chains(
     model = _chains_of_states(labelled, states, family, shape, log_class_prior, generator)
     for _ in range(_ROUNDS if shape.n_states > 1 else 0):
         states = own_paths(model, labelled, pool)
-        again = _chains_of_states(
+        model = _chains_of_states(
             labelled, states, family, shape, log_class_prior, generator
         )
-        model = again
     return replace(model, mean_lengths=_mean_lengths(everything, len(log_class_prior)))
 
 

@@ -334,4 +334,5 @@ class ChainRun:
             solution.interrupted,
             solution.n_reseeded,
             self.options.estimation.max_iter,
+            "states",
         )

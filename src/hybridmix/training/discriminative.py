@@ -144,6 +144,14 @@ class Discrimination:
         curvature = 1.0 + (self.tradeoff if self.objective == "hybrid" else 0.0)
         return SOLVERS[self.solver](self.n_steps, curvature)
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Names of the optional methods of models that the solver calls; of EM, none."""
+        if self.is_generative:
+            return ()
+        needs: tuple[str, ...] = getattr(self.chosen_solver(), "needs", ())
+        return needs
+
 
 def likelihood_only() -> Discrimination:
     """Return the options of a training that ends with EM."""

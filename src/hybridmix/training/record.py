@@ -77,16 +77,20 @@ INTERRUPTED = "Interrupted: the best model so far is kept."
 
 
 def em_messages(
-    converged: bool, interrupted: bool, n_reseeded: int, max_iter: int
+    converged: bool,
+    interrupted: bool,
+    n_reseeded: int,
+    max_iter: int,
+    parts: str = "components",
 ) -> tuple[str, ...]:
-    """Say what a user should know of a run of EM."""
+    """Say what a user should know of a run of EM; fewer parts make a simpler model."""
     messages = []
     if interrupted:
         messages.append(INTERRUPTED)
     elif not converged:
         messages.append(
             f"EM did not converge in max_iter={max_iter} iterations. Raise max_iter or "
-            "tol, or use fewer components."
+            f"tol, or use fewer {parts}."
         )
     if n_reseeded:
         messages.append(
