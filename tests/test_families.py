@@ -410,6 +410,11 @@ def test_inverses_of_triangular_matrices_with_large_entries():
         inverse_lower(lower)
 
 
+def test_inverses_of_empty_matrices_are_empty(capfd):
+    assert inverse_lower(np.zeros((2, 0, 0))).shape == (2, 0, 0)
+    assert capfd.readouterr() == ("", "")
+
+
 @pytest.mark.parametrize("name", FAMILIES)
 def test_work_grows_with_components_and_holes(name):
     family = families()[name]

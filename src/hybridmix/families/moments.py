@@ -277,6 +277,8 @@ def inverse_lower(lower: npt.NDArray[np.floating[Any]]) -> FloatArray:
     """
     size = lower.shape[-1]
     result = np.zeros(lower.shape)
+    if size == 0:  # of rows without any value; LAPACK complains about them
+        return result
     if size <= _SMALL and lower.size <= _FEW * size * size:
         for place in np.ndindex(lower.shape[:-2]):
             # The transpose is in the order that LAPACK reads.
