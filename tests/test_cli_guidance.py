@@ -229,6 +229,42 @@ def test_whole_numbers_that_may_be_codes(shell):
     assert kinds["rooms"][0] == "real"
 
 
+def test_numbers_that_stand_for_missing_values(shell):
+    frame = make_table().assign(
+        age=lambda t: (20.0 + t["id"] % 30).where(t["id"] % 9 > 0, 9999.0)
+    )
+    write(frame, "t.csv")
+    shell.run("fit", "t.csv", "-t", "kind", "-o", "m.hmx", *QUICK)
+    count = (frame["age"] == 9999.0).sum()
+    assert f"far from all other values: 9999.0 in 'age' ({count} rows)" in shell.err
+    assert "add: --na 9999.0 (which holds for all columns)" in shell.err
+    for silencing in (("--na", "9999.0"), ("--real", "age")):
+        shell.run("fit", "t.csv", "-t", "kind", "-o", "m.hmx", *silencing, *QUICK)
+        assert "far from" not in shell.err
+    shell.run("outliers", "t.csv", "--drop", "kind", "--effort", "fast")
+    assert "--na 9999.0" in shell.err
+
+
+def test_numbers_that_only_name_something(shell):
+    frame = make_table().assign(customer_no=lambda t: 70_000 + t["id"] * 7 % 30)
+    write(frame, "t.csv")
+    shell.run("fit", "t.csv", "-t", "kind", "-o", "m.hmx", *QUICK)
+    assert "or a place, add: --drop customer_no" in shell.err
+    frame = frame.drop(columns="kind")
+    assert kinds_of(shell, frame)["customer_no"] == (
+        "real",
+        "whole numbers (an identifier?)",
+    )
+
+
+def test_numbers_that_name_groups_of_one_label(shell):
+    frame = make_table(200)
+    groups = frame.groupby("kind").cumcount() // 4 + 100 * (frame["kind"] == "no")
+    write(frame.assign(patient_id=groups).drop(columns="id"), "t.csv")
+    shell.run("fit", "t.csv", "-t", "kind", "-o", "m.hmx", *QUICK)
+    assert "all rows with the same 'patient_id' have the same label" in shell.err
+
+
 # Encodings ----------------------------------------------------------------------------
 
 

@@ -1,10 +1,12 @@
-"""Columns that a model can learn nothing from: identifiers, and dates as text."""
+"""Columns that are not what they seem: identifiers, dates, marks of missing values."""
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterator, Sequence
 
 import numpy as np
 
@@ -13,10 +15,13 @@ from hybridmix.data.cells import label_of
 from hybridmix.data.columns import Columns
 from hybridmix.data.naming import named_columns
 from hybridmix.data.schema import Schema
+from hybridmix.data.stand_ins import stand_ins
 from hybridmix.exceptions import ColumnWarning
 
 # Text with more values than this, and more than half as many as cells, names the rows.
 MANY_VALUES = 20
+# Minus the log probability below which labels do not agree by chance.
+_SURPRISE = 20.0
 # Every column is looked at by itself, which takes long for more of them.
 _MOST_COLUMNS = 1000
 
@@ -34,12 +39,38 @@ def is_identifying(n_values: int, n_cells: int) -> bool:
     return n_values > MANY_VALUES and n_values > n_cells / 2
 
 
+def names_groups(values: Sequence[Hashable], labels: Sequence[Hashable]) -> bool:
+    """Return whether labels agree within each of many values, and not by chance.
+
+    Patients and recordings are such groups of rows.
+
+    Parameters
+    ----------
+    values, labels : sequence
+        One for each row; None where missing.
+    """
+    pairs = Counter(pair for pair in zip(values, labels, strict=True) if None not in pair)
+    n_values = len({value for value, _ in pairs})
+    if not len(pairs) == n_values > MANY_VALUES:
+        return False
+    counts = Counter(label for label in labels if label is not None)
+    # Minus the log probability that labels drawn at random agree as well.
+    surprise = sum(
+        (n - 1) * math.log(counts.total() / counts[label])
+        for (_, label), n in pairs.items()
+    )
+    return surprise > _SURPRISE
+
+
 def warn_of_suspects(
     columns: Columns,
     schema: Schema,
     categorical_features: Sequence[int | str | bool] | None,
 ) -> None:
-    """Warn about columns of a data frame that seem to be identifiers or dates.
+    """Warn about columns of a data frame that are not what they seem to be.
+
+    These are identifiers, dates, and numbers among which some such as -999 seem to stand
+    for missing values.
 
     Columns that the user calls categorical are meant to be so. Arrays have no names, and
     their numbers are seldom those of rows; they are not looked at.
@@ -87,11 +118,18 @@ def _suspect_text(
 
 
 def _suspect_numbers(columns: Columns, schema: Schema) -> Iterator[str]:
-    """Yield what is wrong with numbers that count or name the rows."""
+    """Yield what is wrong with numbers that name the rows, or stand for missing ones."""
     if columns.n_rows <= MANY_VALUES or columns.n_columns == 1:
         return
     for column in schema.real:
         numbers = columns.real([column])[:, 0]
+        for mark, count in stand_ins(numbers).items():
+            label = label_of(columns.names, column)
+            yield (
+                f"{label[0].upper()}{label[1:]} holds {mark} in {count:,} rows, far from "
+                "all other numbers. If it means missing, replace it by NaN; if not, "
+                "ignore hybridmix.exceptions.ColumnWarning."
+            )
         name = (columns.names or ())[column]
         how = "count" if _counts(numbers) else "name"
         if how == "count" or (NAME_OF_IDENTIFIER.fullmatch(name) and _differ(numbers)):
