@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 import numpy as np
 
 from hybridmix._estimates import Estimate
 from hybridmix._text import shortened
 from hybridmix._typing import BoolArray, FloatArray, IntArray
+from hybridmix.data import UNLABELLED
+from hybridmix.data.stand_ins import stand_ins
+from hybridmix.data.suspects import names_groups
 from hybridmix.metrics import means_of
 from hybridmix.reporting.comparisons import row_scores
 from hybridmix.reporting.findings import Findings
@@ -41,7 +45,7 @@ _FEW_DECIDE = 0.05
 
 def limits(findings: Findings) -> list[str]:
     """Return sentences about what limits the model, the most telling first."""
-    found: list[str] = []
+    found = [*_column_limits(findings.subject)]
     if findings.trials and findings.subject.has_classes:
         found += _class_limits(findings)
     if findings.trials and findings.subject.has_numbers:
@@ -50,6 +54,37 @@ def limits(findings: Findings) -> list[str]:
     if findings.trials:
         found += _hole_limits(findings)
     return found
+
+
+def listed(names: list[str]) -> str:
+    """Name the first three, and say how many others there are."""
+    shown = ", ".join(shortened(name, 30) for name in names[:3])
+    n_others = len(names) - 3
+    return f"{shown} and {count(n_others, 'other')}" if n_others > 0 else shown
+
+
+def groups_of(subject: Subject) -> list[str]:
+    """Return the columns that name groups of rows, all of which have the same label."""
+    if subject.task.unit != "row" or not subject.has_classes:
+        return []
+    names = subject.class_names
+    labels = [None if code == UNLABELLED else names[code] for code in subject.truth]
+    return [
+        subject.names[column]
+        for column in subject.schema.categorical
+        if names_groups(subject.columns.values(column), labels)
+    ]
+
+
+def stand_ins_of(subject: Subject) -> dict[str, list[int]]:
+    """Return numbers that probably stand for missing values, by their columns."""
+    if subject.task.unit != "row":
+        return {}
+    found = {
+        subject.names[column]: list(stand_ins(subject.values(column)))
+        for column in subject.schema.real
+    }
+    return {name: marks for name, marks in found.items() if marks}
 
 
 def unlikely_labels(trial: Trial) -> IntArray:
@@ -69,6 +104,26 @@ def few_of(subject: Subject) -> list[str]:
     """Return the classes that have few labelled rows."""
     pairs = zip(subject.class_names, subject.class_counts.tolist(), strict=True)
     return [name for name, n in pairs if n < FEW_ROWS]
+
+
+# Columns ------------------------------------------------------------------------------
+
+
+def _column_limits(subject: Subject) -> Iterator[str]:
+    """Name columns that are not what the model takes them for."""
+    for name in groups_of(subject):
+        yield (
+            f"All rows with the same {name} have the same label, so the model may have "
+            f"learned the names by heart. If new rows have another {name}, all these "
+            "figures are too good."
+        )
+    found = stand_ins_of(subject)
+    if found:
+        marks = ", ".join(map(str, sorted(set(chain.from_iterable(found.values())))))
+        yield (
+            f"{marks} in {listed(list(found))} is far from all other values. If it means "
+            "missing, the model has taken it for a number."
+        )
 
 
 # Classes ------------------------------------------------------------------------------
@@ -183,12 +238,10 @@ def _rare_classes(subject: Subject) -> Iterator[str]:
     few = few_of(subject)
     if not few:
         return
-    listed = ", ".join(shortened(name, 30) for name in few[:3])
-    more = f" and {len(few) - 3} others" if len(few) > 3 else ""
     n_classes = count(len(subject.class_names), "class", "classes")
     yield (
         f"{len(few)} of {n_classes} have fewer than {FEW_ROWS} labelled "
-        f"{subject.task.unit}s: {listed}{more}."
+        f"{subject.task.unit}s: {listed(few)}."
     )
 
 
