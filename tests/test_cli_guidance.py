@@ -5,11 +5,13 @@ from io import BytesIO
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from cli_tools import QUICK, kinds_of, make_table, pd, read, write
 from sequence_tools import make_gestures
 
 import hybridmix
+from hybridmix.cli.cells import TextColumn, TypedColumn
 from hybridmix.cli.console import Console
 from hybridmix.cli.pace import Pace, in_words
 from hybridmix.cli.targets import read_all
@@ -236,13 +238,26 @@ def test_numbers_that_stand_for_missing_values(shell):
     write(frame, "t.csv")
     shell.run("fit", "t.csv", "-t", "kind", "-o", "m.hmx", *QUICK)
     count = (frame["age"] == 9999.0).sum()
-    assert f"far from all other values: 9999.0 in 'age' ({count} rows)" in shell.err
-    assert "add: --na 9999.0 (which holds for all columns)" in shell.err
-    for silencing in (("--na", "9999.0"), ("--real", "age")):
+    assert f"far from all other values: 9999 in 'age' ({count} rows)" in shell.err
+    assert "add: --na 9999 (which holds for all columns)" in shell.err
+    for silencing in (("--na", "9999"), ("--na", "9999.00"), ("--real", "age")):
         shell.run("fit", "t.csv", "-t", "kind", "-o", "m.hmx", *silencing, *QUICK)
         assert "far from" not in shell.err
     shell.run("outliers", "t.csv", "--drop", "kind", "--effort", "fast")
-    assert "--na 9999.0" in shell.err
+    assert "--na 9999 " in shell.err
+
+
+def test_marks_that_are_numbers_may_be_written_differently():
+    texts = TextColumn(["9999.0", "9,999", "1", "09999", "a"], thousands=",")
+    marks = frozenset({"9999"})
+    assert texts.texts(marks) == [None, None, "1", "09999", "a"]
+    assert TextColumn(["9999,00", "1,5"], ",").texts(marks) == [None, "1,5"]
+    for n_rows in (2, 1000):  # read one by one, and all at once
+        numbers = TextColumn(["9999.0", "2"] * (n_rows // 2)).numbers(marks)
+        assert np.isnan(numbers[::2]).all()
+        assert (numbers[1::2] == 2.0).all()
+    typed = TypedColumn(pa.array([9999.0, 2.0]))
+    assert np.isnan(typed.numbers(frozenset({"9999.0"})))[0]
 
 
 def test_numbers_that_only_name_something(shell):

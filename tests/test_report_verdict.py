@@ -119,7 +119,7 @@ def test_columns_that_are_misread_are_named_with_a_way_out():
     found = findings_of(model, X, y)
     [groups, marks, *_] = limits(found)
     assert groups.startswith("All rows with the same patient have the same label")
-    assert marks.startswith("-999 in x1 is far from all other values.")
+    assert marks.startswith("Some numbers are far from all others: -999 in x1.")
     [missing, dropped, *_] = advice(found, [])
     assert missing.code.endswith("--na -999")
     assert dropped.code.endswith("--drop patient")

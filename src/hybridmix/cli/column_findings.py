@@ -9,12 +9,12 @@ import numpy as np
 
 from hybridmix._typing import FloatArray
 from hybridmix.cli.cells import (
+    LEADING_ZERO,
     CellError,
     Column,
     Marks,
     grouping_of,
     is_number,
-    parse_number,
 )
 from hybridmix.data.stand_ins import StandIns
 from hybridmix.data.suspects import DATE, MANY_VALUES, is_identifying
@@ -31,7 +31,6 @@ _N_EXAMPLES = 3
 _SIGNED = re.compile(
     r"[+-]?[$€£¥]\s?[+-]?\d[\d.,]*|[+-]?\d[\d.,]*\s?[%$€£¥]|[+-]?\d+,\d+"
 )
-_LEADING_ZERO = re.compile(r"[+-]?0\d+")
 
 
 @dataclass
@@ -73,7 +72,7 @@ class Findings:
         self._note_strays(texts)
         if numbers is not None:
             self._note_infinite(numbers, cells)
-            self.has_leading_zero |= any(map(_LEADING_ZERO.fullmatch, texts))
+            self.has_leading_zero |= any(map(LEADING_ZERO.fullmatch, texts))
             self._add_numbers(numbers[np.isfinite(numbers)])
         self.is_date = self.is_date and all(map(DATE.fullmatch, texts))
         self.n_rows += len(column)
@@ -139,17 +138,6 @@ class Findings:
     def n_observed(self) -> int:
         """How many cells are not missing."""
         return self.n_rows - self.n_missing
-
-    @property
-    def missing_marks(self) -> dict[str, int]:
-        """Numbers that probably stand for missing values, as they are written."""
-        counts = self.stand_ins.found
-        texts = self.values or map(str, counts)
-        numbers = {
-            text: parse_number(text, self.decimal, allow_infinite=True)
-            for text in (texts if counts else ())
-        }
-        return {text: counts[int(n)] for text, n in numbers.items() if n in counts}
 
     @property
     def is_spoilt(self) -> bool:

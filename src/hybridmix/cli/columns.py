@@ -40,7 +40,7 @@ class ColumnKind:
         Share of the rows that do not have it.
     advice : str
         What to do if cells spoil the column; empty if none do.
-    stand_ins : mapping of str to int
+    stand_ins : mapping of int to int
         In how many rows numbers are that probably stand for missing values.
     """
 
@@ -50,7 +50,7 @@ class ColumnKind:
     examples: tuple[str, ...]
     missing: float
     advice: str = ""
-    stand_ins: Mapping[str, int] = field(default_factory=dict)
+    stand_ins: Mapping[int, int] = field(default_factory=dict)
 
 
 def inferred_kinds(
@@ -149,7 +149,7 @@ def _decided(
         advice = _advice(name, found)
     if given is None and advice:
         kind, reason = "dropped", advice.replace(f" of {name!r}", "")
-    marks = found.missing_marks if given is None and kind == "real" else {}
+    marks = found.stand_ins.found if given is None and kind == "real" else {}
     return ColumnKind(name, kind, reason, found.examples, missing, advice, marks)
 
 

@@ -34,14 +34,14 @@ def warn_of_stand_ins(kinds: Sequence[ColumnKind], console: Console) -> None:
     marks = sorted({mark for kind in kinds for mark in kind.stand_ins})
     if marks:
         found = "; ".join(_places(mark, kinds) for mark in marks)
+        option = as_option(*map(str, marks))
         console.warn(
-            f"far from all other values: {found}. If that means missing, add: --na "
-            f"{as_option(*marks)} (which holds for all columns); if not, name the "
-            "columns in --real"
+            f"far from all other values: {found}. If it means missing, add: --na "
+            f"{option} (which holds for all columns); if not, name the columns in --real"
         )
 
 
-def _places(mark: str, kinds: Sequence[ColumnKind]) -> str:
+def _places(mark: int, kinds: Sequence[ColumnKind]) -> str:
     """Say in which columns, and in how many rows of each, a number occurs."""
     found = [kind for kind in kinds if mark in kind.stand_ins]
     parts = list(_counted(found[:_NAMED], mark))
@@ -50,7 +50,7 @@ def _places(mark: str, kinds: Sequence[ColumnKind]) -> str:
     return f"{mark} in {', '.join(parts)}"
 
 
-def _counted(kinds: Sequence[ColumnKind], mark: str) -> Iterator[str]:
+def _counted(kinds: Sequence[ColumnKind], mark: int) -> Iterator[str]:
     for kind in kinds:
         count = kind.stand_ins[mark]
         yield f"{kind.name!r} ({count:,} rows)"

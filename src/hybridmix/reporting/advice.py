@@ -61,10 +61,11 @@ def _misread(subject: Subject) -> Iterator[Advice]:
     """Read columns as what they are."""
     marks = sorted({m for own in stand_ins_of(subject).values() for m in own})
     if marks:
-        values, texts = ", ".join(map(str, marks)), ",".join(map(str, marks))
+        texts = list(map(str, marks))
+        verb = "means" if len(marks) == 1 else "mean"
         yield Advice(
-            f"If {values} means missing, say so, and fit the model again.",
-            f"X.replace({marks}, np.nan)\n{_command(subject)} --na {texts}",
+            f"If {' and '.join(texts)} {verb} missing, say so, and fit the model again.",
+            f"X.replace({marks}, np.nan)\n{_command(subject)} --na {','.join(texts)}",
         )
     groups = groups_of(subject)
     if groups:

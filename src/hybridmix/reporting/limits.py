@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 
 import numpy as np
 
@@ -58,7 +57,7 @@ def limits(findings: Findings) -> list[str]:
 
 def listed(names: list[str]) -> str:
     """Name the first three, and say how many others there are."""
-    shown = ", ".join(shortened(name, 30) for name in names[:3])
+    shown = ", ".join(shortened(name, 50) for name in names[:3])
     n_others = len(names) - 3
     return f"{shown} and {count(n_others, 'other')}" if n_others > 0 else shown
 
@@ -117,12 +116,14 @@ def _column_limits(subject: Subject) -> Iterator[str]:
             f"learned the names by heart. If new rows have another {name}, all these "
             "figures are too good."
         )
-    found = stand_ins_of(subject)
+    found = [
+        f"{' and '.join(map(str, marks))} in {shortened(name, 30)}"
+        for name, marks in stand_ins_of(subject).items()
+    ]
     if found:
-        marks = ", ".join(map(str, sorted(set(chain.from_iterable(found.values())))))
         yield (
-            f"{marks} in {listed(list(found))} is far from all other values. If it means "
-            "missing, the model has taken it for a number."
+            f"Some numbers are far from all others: {listed(found)}. If they mean "
+            "missing, the model has taken them for numbers."
         )
 
 
