@@ -1,5 +1,7 @@
 """What the report says in words, and the figures behind it."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -60,6 +62,20 @@ def test_verdict_has_the_figures_of_the_trial(fitted):
     assert "best other model" in text
     assert "Let the library choose" in text
     assert "hybridmix fit train.csv --target NAME" in text
+
+
+def test_no_line_breaks_before_a_sign_of_percentage(fitted):
+    html = report(*fitted, cv=2, baselines=False).html
+    assert "\N{NO-BREAK SPACE}%" in html
+    assert not re.search(r"\d %", html)
+
+
+def test_a_single_folded_column_is_one():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(60, 4)), columns=list("abcd"))
+    model = MixtureDensity(1, covariance_type="diag").fit(X)
+    html = report(model, X, cv=2, baselines=False).html
+    assert "The other column<" in html
 
 
 def test_gains_are_means_over_pairs_of_rows(fitted):
