@@ -206,7 +206,7 @@ def test_many_classes_and_numbers_that_differ_little(browser):  # noqa: F811
     with explore(model.fit(X, np.arange(130) % 26), X) as opened:
         show(browser, opened.url, 1280)
         expected = browser.find_element("id", "said-0").text
-        low, high = map(float, re.search(r"\((.*)–(.*)\)", expected).groups())
+        low, high = map(float, re.search(r"\(([\d.]+).([\d.]+)\)", expected).groups())
         assert 0.1 < high - low < 1.0
         until(
             browser, lambda page: "14 more" in page.find_element("id", "densities").text

@@ -111,5 +111,33 @@ def test_numbers_among_others(numbers):
 
 def test_data_frames_with_marks_of_missing_values(frame):
     frame["age"] = np.r_[np.arange(20, 58), 999, 999]
-    with pytest.warns(ColumnWarning, match=r"'age' holds 999 in 2 rows, far from all"):
+    with pytest.warns(
+        ColumnWarning, match=r"'age' holds 999 again and again, far from all"
+    ):
         MixtureDensity(1, covariance_type="diag").fit(frame)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{}", r"such as '10' but for 'unknown'"),
+        ("{}.5", r"such as '10.5'"),
+        ("€{},000.00", r"such as '€10,000.00'"),
+        ("{} %", r"such as '10 %'"),
+    ],
+)
+def test_numbers_as_text(frame, text, words):
+    cells = [text.format(10 + k // 2 % 25) for k in range(len(frame))] * 2
+    frame = pd.concat([frame, frame], ignore_index=True).assign(glucose=cells)
+    frame.loc[7::9, "glucose"] = "unknown"
+    with pytest.warns(ColumnWarning, match="'glucose' holds numbers as text, " + words):
+        MixtureDensity(1, covariance_type="diag").fit(frame)
+
+
+def test_codes_are_not_numbers_as_text(frame):
+    frame = pd.concat([frame] * 3, ignore_index=True)
+    codes = [f"{k % 30:03d}" for k in range(len(frame))]
+    density = MixtureDensity(1, covariance_type="diag")
+    density.fit(frame.assign(code=codes))
+    density.fit(frame.assign(code=[f"A{code}" for code in codes]))
+    density.fit(frame.assign(code=[str(k % 15) for k in range(len(frame))]))

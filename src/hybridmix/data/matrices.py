@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from hybridmix._checks import is_learned
+from hybridmix._text import shortened
 from hybridmix._typing import FloatArray
 from hybridmix.data.columns import as_frame
 from hybridmix.data.dense import refuse_sparse
@@ -79,6 +80,8 @@ def _validated(
         if "contains NaN" in str(error):
             message = f"Input X contains NaN: {_first_hole(X)}. {remedy}"
             raise ValueError(message) from None
+        if "could not convert string to float" in str(error):
+            raise ValueError(_first_text(X)) from None
         raise
     if sparse.issparse(matrix):
         return sparse.csr_array(matrix)  # type: ignore[call-overload]
@@ -93,3 +96,26 @@ def _first_hole(X: object) -> str:
     row, column = np.argwhere(np.isnan(np.asarray(dense, dtype=np.float64)))[0]
     name = column if names is None else repr(str(names[column]))
     return f"the first is in row {row} of column {name}"
+
+
+def _first_text(X: object) -> str:
+    """Say where the first cell of a table is that is not a number, and what to do."""
+    names = getattr(X, "columns", None)
+    cells = np.asarray(X, dtype=object)
+    row, column = next(
+        place for place in np.ndindex(cells.shape) if not _is_number(cells[place])
+    )
+    name = column if names is None else repr(str(names[column]))
+    return (
+        f"Column {name} holds {shortened(str(cells[row, column]), 30)!r} in row {row}, "
+        "which is not a number. Turn categories into numbers, with a OneHotEncoder for "
+        "instance; mixtures take them as they are."
+    )
+
+
+def _is_number(cell: object) -> bool:
+    try:
+        float(cell)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    return True

@@ -10,6 +10,7 @@ from collections.abc import Collection, Hashable, Iterator, Sequence
 
 import numpy as np
 
+from hybridmix._text import shortened
 from hybridmix._typing import FloatArray
 from hybridmix.data.cells import label_of
 from hybridmix.data.columns import Columns
@@ -20,6 +21,12 @@ from hybridmix.exceptions import ColumnWarning
 
 # Text with more values than this, and more than half as many as cells, names the rows.
 MANY_VALUES = 20
+# Up to this many other texts among numbers may be marks of missing values.
+_FEW_STRAYS = 5
+_NUMBER = re.compile(
+    r"\s*[$€£¥]?\s?[+-]?(0|[1-9][\d.,']*|0?[.,]\d+)(e[+-]?\d+)?\s?[%$€£¥]?\s*",
+    re.I,
+)
 # Minus the log probability below which labels do not agree by chance.
 _SURPRISE = 20.0
 # Every column is looked at by itself, which takes long for more of them.
@@ -97,7 +104,7 @@ def warn_of_suspects(
 def _suspect_text(
     columns: Columns, schema: Schema, meant: Collection[int]
 ) -> Iterator[str]:
-    """Yield what is wrong with categories that are hardly ever the same, or dates."""
+    """Yield what is wrong with categories that are dates, numbers, or all different."""
     for column, values in zip(schema.categorical, schema.categories, strict=True):
         if column in meant:
             continue
@@ -109,6 +116,16 @@ def _suspect_text(
                 "categories that have nothing to do with each other. Turn them into "
                 f"numbers, such as days or months, or {keep}"
             )
+        elif numbers := _numbers_as_text(values):
+            strays = [
+                shortened(str(value), 20) for value in values if value not in numbers
+            ]
+            others = f" but for {', '.join(map(repr, strays))}" if strays else ""
+            yield (
+                f"{label[0].upper()}{label[1:]} holds numbers as text, such as "
+                f"{numbers[0]!r}{others}, which become categories that have nothing to "
+                f"do with each other. Turn them into numbers and NaN, or {keep}"
+            )
         elif is_identifying(len(values), columns.n_rows):
             yield (
                 f"{label[0].upper()}{label[1:]} looks like an identifier: it has "
@@ -117,16 +134,28 @@ def _suspect_text(
             )
 
 
+def _numbers_as_text(values: Sequence[object]) -> list[str]:
+    """Return the texts that are numbers, if nearly all of many categories are.
+
+    Signs such as $ and %, and marks between thousands, are passed over. Codes such as 007
+    are no numbers.
+    """
+    if len(values) <= MANY_VALUES:
+        return []
+    found = [own for own in values if isinstance(own, str) and _NUMBER.fullmatch(own)]
+    return found if len(values) - len(found) <= _FEW_STRAYS else []
+
+
 def _suspect_numbers(columns: Columns, schema: Schema) -> Iterator[str]:
     """Yield what is wrong with numbers that name the rows, or stand for missing ones."""
     if columns.n_rows <= MANY_VALUES or columns.n_columns == 1:
         return
     for column in schema.real:
         numbers = columns.real([column])[:, 0]
-        for mark, count in stand_ins(numbers).items():
+        for mark in stand_ins(numbers):
             label = label_of(columns.names, column)
             yield (
-                f"{label[0].upper()}{label[1:]} holds {mark} in {count:,} rows, far from "
+                f"{label[0].upper()}{label[1:]} holds {mark} again and again, far from "
                 "all other numbers. If it means missing, replace it by NaN; if not, "
                 "ignore hybridmix.exceptions.ColumnWarning."
             )
