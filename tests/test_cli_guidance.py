@@ -260,6 +260,16 @@ def test_marks_that_are_numbers_may_be_written_differently():
     assert np.isnan(typed.numbers(frozenset({"9999.0"})))[0]
 
 
+def test_numbers_of_many_digits_are_shown_in_few(shell):
+    frame = make_table().assign(level=lambda t: (t["size"].fillna(1.0) + 2) / 7)
+    write(frame, "t.csv")
+    shell.run("fit", "t.csv", "-t", "kind", "-o", "m.hmx", *QUICK)
+    written = str(frame["level"].iloc[0])
+    assert len(written) > 15
+    assert written not in shell.err
+    assert f"{frame['level'].iloc[0]:.4g}" in shell.err
+
+
 def test_numbers_that_only_name_something(shell):
     frame = make_table().assign(customer_no=lambda t: 70_000 + t["id"] * 7 % 30)
     write(frame, "t.csv")

@@ -10,6 +10,7 @@ from shlex import quote
 from hybridmix.cli.cells import Marks, grouping_of
 from hybridmix.cli.column_findings import FEW, TOO_MANY, Findings
 from hybridmix.cli.tables import Chunk, InputError, Table, as_option, not_a_number
+from hybridmix.cli.values import in_few_digits
 from hybridmix.data.suspects import MANY_VALUES, NAME_OF_IDENTIFIER
 
 # What `--categorical` calls all columns that may be codes.
@@ -150,7 +151,10 @@ def _decided(
     if given is None and advice:
         kind, reason = "dropped", advice.replace(f" of {name!r}", "")
     marks = found.stand_ins.found if given is None and kind == "real" else {}
-    return ColumnKind(name, kind, reason, found.examples, missing, advice, marks)
+    examples = found.examples
+    if kind in ("real", "target") and found.is_number:
+        examples = tuple(map(in_few_digits, examples))
+    return ColumnKind(name, kind, reason, examples, missing, advice, marks)
 
 
 def _advice(name: str, found: Findings) -> str:
