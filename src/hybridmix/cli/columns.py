@@ -145,16 +145,19 @@ def _decided(
     else:
         kind, reason = _seen_kind(name, found, typed)
     missing = found.n_missing / max(found.n_rows, 1)
-    advice = ""
-    if given in (None, "target") and typed is None and not found.is_number:
-        advice = _advice(name, found)
+    is_text = typed is None and not found.is_number
+    advice = _advice(name, found) if is_text and given in (None, "target") else ""
     if given is None and advice:
         kind, reason = "dropped", advice.replace(f" of {name!r}", "")
     marks = found.stand_ins.found if given is None and kind == "real" else {}
-    examples = found.examples
+    return ColumnKind(name, kind, reason, _examples(kind, found), missing, advice, marks)
+
+
+def _examples(kind: str, found: Findings) -> tuple[str, ...]:
+    """Return some values in the form for the screen."""
     if kind in ("real", "target") and found.is_number:
-        examples = tuple(map(in_few_digits, examples))
-    return ColumnKind(name, kind, reason, examples, missing, advice, marks)
+        return tuple(map(in_few_digits, found.examples))
+    return found.examples
 
 
 def _advice(name: str, found: Findings) -> str:

@@ -106,32 +106,38 @@ def _suspect_text(
 ) -> Iterator[str]:
     """Yield what is wrong with categories that are dates, numbers, or all different."""
     for column, values in zip(schema.categorical, schema.categories, strict=True):
-        if column in meant:
-            continue
-        label = label_of(columns.names, column)
-        keep = "name it in categorical_features to keep it."
-        if all(isinstance(value, str) and DATE.fullmatch(value) for value in values):
+        found = None if column in meant else _wrong_with(values, columns.n_rows)
+        if found is not None:
+            label = label_of(columns.names, column)
             yield (
-                f"{label[0].upper()}{label[1:]} holds dates as text, which become "
-                "categories that have nothing to do with each other. Turn them into "
-                f"numbers, such as days or months, or {keep}"
+                f"{label[0].upper()}{label[1:]} {found}, or name it in "
+                "categorical_features to keep it."
             )
-        elif numbers := _numbers_as_text(values):
-            strays = [
-                shortened(str(value), 20) for value in values if value not in numbers
-            ]
-            others = f" but for {', '.join(map(repr, strays))}" if strays else ""
-            yield (
-                f"{label[0].upper()}{label[1:]} holds numbers as text, such as "
-                f"{numbers[0]!r}{others}, which become categories that have nothing to "
-                f"do with each other. Turn them into numbers and NaN, or {keep}"
-            )
-        elif is_identifying(len(values), columns.n_rows):
-            yield (
-                f"{label[0].upper()}{label[1:]} looks like an identifier: it has "
-                f"{len(values)} different values in {columns.n_rows} rows. Drop it, or "
-                f"{keep}"
-            )
+
+
+def _wrong_with(values: Sequence[object], n_rows: int) -> str | None:
+    """Say what is wrong with the values of a categorical column, and what to do."""
+    if all(isinstance(value, str) and DATE.fullmatch(value) for value in values):
+        return (
+            "holds dates as text, which become categories that have nothing to do with "
+            "each other. Turn them into numbers, such as days or months"
+        )
+    numbers = _numbers_as_text(values)
+    if numbers:
+        known = set(numbers)
+        strays = [shortened(str(own), 20) for own in values if own not in known]
+        others = f" but for {', '.join(map(repr, strays))}" if strays else ""
+        return (
+            f"holds numbers as text, such as {numbers[0]!r}{others}, which become "
+            "categories that have nothing to do with each other. Turn them into numbers "
+            "and NaN"
+        )
+    if is_identifying(len(values), n_rows):
+        return (
+            f"looks like an identifier: it has {len(values)} different values in "
+            f"{n_rows} rows. Drop it"
+        )
+    return None
 
 
 def _numbers_as_text(values: Sequence[object]) -> list[str]:

@@ -48,9 +48,7 @@ def verdict_section(findings: Findings) -> str:
         for name, lines in items
         if any(lines)
     ]
-    following = advice(findings.parts[0], names)
-    if following:
-        found.append(element("dt", "What to try next") + _next(following))
+    found.append(_next(advice(findings.parts[0], names)))
     return element("dl", "".join(found), class_="verdict")
 
 
@@ -260,8 +258,12 @@ def _mismatches(names: list[str]) -> list[str]:
 
 
 def _next(following: list[Advice]) -> str:
+    """List what to try; nothing if there is nothing."""
+    if not following:
+        return ""
     found = [
         element("li", escape(own.text) + (code(own.code) if own.code else ""))
         for own in following
     ]
-    return element("dd", element("ol", "".join(found)))
+    listing = element("dd", element("ol", "".join(found)))
+    return element("dt", "What to try next") + listing
