@@ -141,6 +141,15 @@ def test_columns_that_are_misread_are_named_with_a_way_out():
     assert dropped.code.endswith("--drop patient")
 
 
+def test_the_main_error_comes_with_its_count():
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 3
+    X = pd.DataFrame({"x": 9.0 * (y == 2) + rng.normal(size=300)})
+    found = findings_of(plain_classifier("likelihood").fit(X, y), X, y)
+    n_wrong = (found.trial.ours.outputs.argmax(axis=1) != found.trial.truth).sum()
+    assert f"{n_wrong} of {n_wrong} errors (100 %) confuse 0 with 1." in limits(found)
+
+
 def test_long_lists_are_cut():
     assert listed(["a", "b", "c"]) == "a, b, c"
     assert listed(["a", "b", "c", "d"]) == "a, b, c and 1 other"

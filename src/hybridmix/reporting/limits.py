@@ -173,7 +173,10 @@ def _main_error(subject: Subject, trial: Trial) -> Iterator[str]:
     share = counts[most] / wrong.sum()
     if share >= _MAIN_ERROR:
         first, second = (shortened(subject.class_names[k], 40) for k in kinds[most])
-        yield f"{percent(float(share))} of all errors confuse {first} with {second}."
+        yield (
+            f"{counts[most]:,} of {wrong.sum():,} errors ({percent(float(share))}) "
+            f"confuse {first} with {second}."
+        )
 
 
 def _expected_unlikely(proba: FloatArray) -> float:
