@@ -5,11 +5,13 @@ from io import BytesIO
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from cli_tools import QUICK, kinds_of, make_table, pd, read, write
 from sequence_tools import make_gestures
 
 import hybridmix
+from hybridmix.cli.cells import TextColumn, TypedColumn
 from hybridmix.cli.console import Console
 from hybridmix.cli.pace import Pace, in_words
 from hybridmix.cli.targets import read_all
@@ -227,6 +229,65 @@ def test_whole_numbers_that_may_be_codes(shell):
     kinds = kinds_of(shell, frame.assign(codes=1.5), "--categorical", "codes")
     assert kinds["codes"][0] == "categorical"
     assert kinds["rooms"][0] == "real"
+
+
+def test_numbers_that_stand_for_missing_values(shell):
+    frame = make_table().assign(
+        age=lambda t: (20.0 + t["id"] % 30).where(t["id"] % 9 > 0, 9999.0)
+    )
+    write(frame, "t.csv")
+    shell.run("fit", "t.csv", "-t", "kind", "-o", "m.hmx", *QUICK)
+    count = (frame["age"] == 9999.0).sum()
+    assert f"far from all other values: 9999 in 'age' ({count} rows)" in shell.err
+    assert "add: --na 9999 (which holds for all columns)" in shell.err
+    for silencing in (("--na", "9999"), ("--na", "9999.00"), ("--real", "age")):
+        shell.run("fit", "t.csv", "-t", "kind", "-o", "m.hmx", *silencing, *QUICK)
+        assert "far from" not in shell.err
+    shell.run("outliers", "t.csv", "--drop", "kind", "--effort", "fast")
+    assert "--na 9999 " in shell.err
+
+
+def test_marks_that_are_numbers_may_be_written_differently():
+    texts = TextColumn(["9999.0", "9,999", "1", "09999", "a"], thousands=",")
+    marks = frozenset({"9999"})
+    assert texts.texts(marks) == [None, None, "1", "09999", "a"]
+    assert TextColumn(["9999,00", "1,5"], ",").texts(marks) == [None, "1,5"]
+    for n_rows in (2, 1000):  # read one by one, and all at once
+        numbers = TextColumn(["9999.0", "2"] * (n_rows // 2)).numbers(marks)
+        assert np.isnan(numbers[::2]).all()
+        assert (numbers[1::2] == 2.0).all()
+    typed = TypedColumn(pa.array([9999.0, 2.0]))
+    assert np.isnan(typed.numbers(frozenset({"9999.0"})))[0]
+
+
+def test_numbers_of_many_digits_are_shown_in_few(shell):
+    frame = make_table().assign(level=lambda t: (t["size"].fillna(1.0) + 2) / 7)
+    write(frame, "t.csv")
+    shell.run("fit", "t.csv", "-t", "kind", "-o", "m.hmx", *QUICK)
+    written = str(frame["level"].iloc[0])
+    assert len(written) > 15
+    assert written not in shell.err
+    assert f"{frame['level'].iloc[0]:.4g}" in shell.err
+
+
+def test_numbers_that_only_name_something(shell):
+    frame = make_table().assign(customer_no=lambda t: 70_000 + t["id"] * 7 % 30)
+    write(frame, "t.csv")
+    shell.run("fit", "t.csv", "-t", "kind", "-o", "m.hmx", *QUICK)
+    assert "or a place, add: --drop customer_no" in shell.err
+    frame = frame.drop(columns="kind")
+    assert kinds_of(shell, frame)["customer_no"] == (
+        "real",
+        "whole numbers (an identifier?)",
+    )
+
+
+def test_numbers_that_name_groups_of_one_label(shell):
+    frame = make_table(200)
+    groups = frame.groupby("kind").cumcount() // 4 + 100 * (frame["kind"] == "no")
+    write(frame.assign(patient_id=groups).drop(columns="id"), "t.csv")
+    shell.run("fit", "t.csv", "-t", "kind", "-o", "m.hmx", *QUICK)
+    assert "all rows with the same 'patient_id' have the same label" in shell.err
 
 
 # Encodings ----------------------------------------------------------------------------

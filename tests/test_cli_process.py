@@ -129,6 +129,17 @@ def interrupted(shell, monkeypatch):
     return run
 
 
+def test_ctrl_c_is_the_usual_end_of_the_explorer(shell, monkeypatch):
+    write(make_table(), "t.csv")
+    shell.run("fit", "t.csv", "-t", "kind", "-o", "m.hmx", *QUICK)
+    monkeypatch.setattr(
+        "hybridmix.explorer.session.Explorer.wait",
+        lambda _: signal.raise_signal(signal.SIGINT),
+    )
+    shell.run("explore", "m.hmx", "t.csv", "--no-browser")
+    assert "interrupted" not in shell.err
+
+
 @pytest.mark.parametrize("options", [[], ["-q"], ["--json"]])
 def test_an_interrupted_fit_is_saved_beside_the_model(shell, interrupted, options):
     write(make_table(), "t.csv")

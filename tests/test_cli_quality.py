@@ -8,6 +8,8 @@ from cli_tools import QUICK, make_table, pd, write
 from helpers import plain_classifier
 from sequence_tools import make_gestures
 
+from hybridmix._estimates import Estimate
+from hybridmix.cli.quality import Quality
 from hybridmix.reporting.subject import Subject
 from hybridmix.tasks import task_of
 from hybridmix.tasks.trials import cross_validated
@@ -32,10 +34,40 @@ def test_classes_are_compared_with_the_most_frequent_one(shell):
     assert not found["options_chosen_on_scored"]
     shell.run("fit", "t.csv", "-t", "kind", "-o", "m.hmx", *CHECKED)
     lines = shell.err.splitlines()[-3:]
-    assert lines[0].startswith(f"Accuracy about {found['value']:.2f} ± ")
+    expected = f"{found['value']:.2f} ({low:.2f} to {high:.2f})"
+    assert lines[0].startswith(f"Accuracy about {expected} ")
     assert lines[0].endswith(" on new rows; most frequent class 0.50")
     assert "48 of 48 labelled rows, scored by 5 models" in lines[1]
     assert lines[2] == "Next: hybridmix report m.hmx t.csv -o report.html"
+
+
+@pytest.mark.parametrize(
+    ("share", "n_scored", "words", "sign"),
+    [
+        (1.0, 12, "1.00 (0.76 to 1.00)", "in brackets is"),
+        (0.8, 400, "0.80 ± 0.04", "± is"),
+    ],
+)
+def test_intervals_that_end_at_one_are_written_with_both_ends(
+    share, n_scored, words, sign
+):
+    found = Quality(
+        "accuracy",
+        Estimate.of_share(share, n_scored),
+        comparison="",
+        figures={},
+        rival="the most frequent class",
+        floor=0.3,
+        unit="row",
+        units="rows",
+        n_scored=n_scored,
+        n_trained=n_scored,
+        n_available=n_scored,
+        n_models=1,
+        keeps_choice=False,
+    ).lines
+    assert found[0].startswith(f"Accuracy about {words} on new rows")
+    assert f"{sign} the 95 % interval" in found[-1]
 
 
 def test_labels_that_mean_nothing_are_not_predicted(shell):

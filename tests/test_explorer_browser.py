@@ -198,6 +198,23 @@ def test_keyboard_only(browser, classes):  # noqa: F811
     until(browser, lambda page: page.execute_script(empty) == 0)
 
 
+def test_many_classes_and_numbers_that_differ_little(browser):  # noqa: F811
+    rng = np.random.default_rng(0)
+    pressure = 1013.0 + 0.1 * rng.normal(size=130)
+    X = pd.DataFrame({"air_pressure": pressure, "x": rng.normal(size=130)})
+    model = plain_classifier("likelihood", covariance_type="diag")
+    with explore(model.fit(X, np.arange(130) % 26), X) as opened:
+        show(browser, opened.url, 1280)
+        expected = browser.find_element("id", "said-0").text
+        low, high = map(float, re.search(r"\(([\d.]+).([\d.]+)\)", expected).groups())
+        assert 0.1 < high - low < 1.0
+        until(
+            browser, lambda page: "14 more" in page.find_element("id", "densities").text
+        )
+        name = browser.find_element("css selector", "label[for=cell-0]")
+        assert name.text == "air_pressure"
+
+
 def test_unusual_rows_can_be_clicked(browser, classes):  # noqa: F811
     show(browser, classes.url, 1280)
     first = until(

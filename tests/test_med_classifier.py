@@ -564,7 +564,7 @@ def test_tables_are_refused(cancer):
     with pytest.raises(ValueError, match="needs a dense table"):
         MEDClassifier(transduction="gaussian").fit(sparse.csr_array(X), y)
     mixed = frame.assign(kind="a").fillna(0.0)
-    with pytest.raises(ValueError, match="could not convert string"):
+    with pytest.raises(ValueError, match="Column 'kind' holds 'a' in row 0, which"):
         MEDClassifier().fit(mixed, y)
 
 
@@ -583,3 +583,11 @@ def test_progress_is_announced(cancer):
         MEDClassifier("independent", calibrate=False).fit(*cancer)
     assert {step.task for step in steps} == {"multipliers"}
     assert "gap" in steps[-1].note
+
+
+def test_text_in_a_table_is_named():
+    frame = pd.DataFrame({"age": [1.0, 2.0, 3.0, 4.0], "sex": ["F", "M", "F", "M"]})
+    with pytest.raises(ValueError, match=r"Column 'sex' holds 'F' in row 0.*OneHotEnc"):
+        MEDClassifier().fit(frame, [0, 1, 0, 1])
+    with pytest.raises(ValueError, match="Column 1 holds 'F' in row 0"):
+        MEDClassifier().fit(frame.to_numpy(), [0, 1, 0, 1])

@@ -79,6 +79,7 @@ class Page(HTMLParser):
             self.tables.setdefault(self.section, []).append(self.rows)
 
     def handle_data(self, data):
+        data = data.replace("\N{NO-BREAK SPACE}", " ")
         own = self.text.get(self.section, "")
         self.text[self.section] = own + data
         if self.open and "tr" in self.open and data.strip():

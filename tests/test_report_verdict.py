@@ -1,5 +1,7 @@
 """What the report says in words, and the figures behind it."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +10,7 @@ from scipy.stats import kstest, norm
 from test_report import OF_CLASSES, OF_NUMBERS, WITHOUT_CLASSES, check
 
 from hybridmix import HybridMixtureClassifier, MixtureDensity
+from hybridmix.exceptions import ColumnWarning
 from hybridmix.reporting import report
 from hybridmix.reporting.advice import advice
 from hybridmix.reporting.bins import Bins
@@ -15,8 +18,15 @@ from hybridmix.reporting.checks import check_columns, distribution_function
 from hybridmix.reporting.comparisons import Calibration, best_rival, compared
 from hybridmix.reporting.contributions import contributions
 from hybridmix.reporting.findings import found_out
-from hybridmix.reporting.limits import has_wrong_labels, limits, unlikely_labels
+from hybridmix.reporting.limits import (
+    has_wrong_labels,
+    limits,
+    listed,
+    unlikely_labels,
+)
 from hybridmix.reporting.plane import Plane, log_ticks
+from hybridmix.reporting.sections import verdict
+from hybridmix.reporting.sections.verdict import verdict_section
 from hybridmix.reporting.subject import Subject
 
 
@@ -52,6 +62,20 @@ def test_verdict_has_the_figures_of_the_trial(fitted):
     assert "best other model" in text
     assert "Let the library choose" in text
     assert "hybridmix fit train.csv --target NAME" in text
+
+
+def test_no_line_breaks_before_a_sign_of_percentage(fitted):
+    html = report(*fitted, cv=2, baselines=False).html
+    assert "\N{NO-BREAK SPACE}%" in html
+    assert not re.search(r"\d %", html)
+
+
+def test_a_single_folded_column_is_one():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(60, 4)), columns=list("abcd"))
+    model = MixtureDensity(1, covariance_type="diag").fit(X)
+    html = report(model, X, cv=2, baselines=False).html
+    assert "The other column<" in html
 
 
 def test_gains_are_means_over_pairs_of_rows(fitted):
@@ -99,6 +123,54 @@ def test_limits_name_what_is_scarce():
     assert "1 of 3 classes have fewer than 20 labelled rows: 2." in text
     assert "60 labelled rows for 20 columns" in text
     assert "equal in all columns have different labels" in text
+
+
+def test_columns_that_are_misread_are_named_with_a_way_out():
+    X, y = two_classes()
+    patients = [f"p{k % 2}{k // 8}" for k in range(len(X))]
+    X = X.assign(patient=patients, x1=X["x1"].where(np.arange(len(X)) % 20 > 0, -999.0))
+    model = plain_classifier("likelihood", column_shapes="plain")
+    with pytest.warns(ColumnWarning, match="-999"):
+        model.fit(X, y)
+    found = findings_of(model, X, y)
+    [groups, marks, *_] = limits(found)
+    assert groups.startswith("All rows with the same patient have the same label")
+    assert marks.startswith("Some numbers are far from all others: -999 in x1.")
+    [missing, dropped, *_] = advice(found, [])
+    assert missing.code.endswith("--na -999")
+    assert dropped.code.endswith("--drop patient")
+
+
+def test_the_main_error_comes_with_its_count():
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 3
+    X = pd.DataFrame({"x": 9.0 * (y == 2) + rng.normal(size=300)})
+    found = findings_of(plain_classifier("likelihood").fit(X, y), X, y)
+    n_wrong = (found.trial.ours.outputs.argmax(axis=1) != found.trial.truth).sum()
+    assert f"{n_wrong} of {n_wrong} errors (100 %) confuse 0 with 1." in limits(found)
+
+
+def test_long_lists_are_cut():
+    assert listed(["a", "b", "c"]) == "a, b, c"
+    assert listed(["a", "b", "c", "d"]) == "a, b, c and 1 other"
+    assert listed(list("abcde")) == "a, b, c and 2 others"
+
+
+def test_models_that_score_the_same(fitted):
+    _, X, y = fitted
+    X = X.assign(x0=100.0 * y)
+    model = plain_classifier("likelihood", random_state=0).fit(X, y)
+    found = findings_of(model, X, y, baselines=True)
+    text = verdict_section(found)
+    assert "both score the same in every row" in text
+    assert "may be chance" not in text
+
+
+def test_without_advice_there_is_nothing_to_try_next(fitted, monkeypatch):
+    found = findings_of(*fitted)
+    assert "What to try next" in verdict_section(found)
+    monkeypatch.setattr(verdict, "advice", lambda *_: [])
+    assert "What to try next" not in verdict_section(found)
 
 
 def test_advice_names_columns_that_do_not_match(fitted):

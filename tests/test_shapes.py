@@ -509,3 +509,8 @@ def test_scores_of_a_search_are_in_the_units_of_the_table():
     density = MixtureDensity(random_state=0).fit(X)
     best = max(row["score"] for row in density.leaderboard_)
     assert abs(best - density.score(new)) < 0.5
+
+
+def test_no_value_is_minus_zero():
+    shape = ColumnShape(whole=True)
+    assert not np.signbit(shape.allowed(np.array([-0.2, 0.2]))).any()

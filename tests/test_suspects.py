@@ -1,4 +1,4 @@
-"""Columns that models can learn nothing from: identifiers, and dates as text."""
+"""Columns that are not what they seem: identifiers, dates, marks of missing values."""
 
 import warnings
 
@@ -9,6 +9,7 @@ from helpers import plain_classifier
 from sklearn import datasets
 
 from hybridmix import HMMDensity, MixtureDensity, MixtureRegressor
+from hybridmix.data.stand_ins import StandIns, stand_ins
 from hybridmix.exceptions import ColumnWarning
 
 N_ROWS = 40
@@ -67,3 +68,76 @@ def test_usual_columns_are_not_suspected(frame):
         for load in ("iris", "wine", "breast_cancer", "diabetes", "linnerud"):
             table = getattr(datasets, f"load_{load}")(as_frame=True).frame
             density.fit(table)
+
+
+@pytest.mark.parametrize(
+    ("usual", "mark"),
+    [
+        (np.arange(60.0, 120.0), 9999),
+        (np.arange(-20.0, 40.0), -999),
+        (np.arange(1.0, 6.0), 99),
+        (np.arange(15.0, 40.0, 0.5), -1),
+        (np.arange(0.0, 30.0), -1),
+        (np.array([0.0, 1.0]), -9),
+    ],
+)
+def test_numbers_that_stand_for_missing_values(usual, mark):
+    numbers = np.concatenate([np.tile(usual, 3), [mark, np.nan, mark]])
+    assert stand_ins(numbers) == {mark: 2}
+    assert stand_ins(numbers[:-1]) == {}  # once may be an error, or an unusual value
+    in_parts = StandIns()
+    for part in np.array_split(numbers, 4):
+        in_parts.add(part)
+    assert in_parts.found == {mark: 2}
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        np.tile([-1.0, 0.0, 1.0], 9),
+        np.tile([-1.0, 1.0], 9),
+        np.tile(np.arange(1.0, 10.0), 9),
+        np.tile(np.arange(90.0, 110.0), 9),
+        np.tile(np.arange(-9.0, 60.0), 9),
+        np.r_[np.full(50, -1.0), np.arange(20.0)],  # most of them
+        np.random.default_rng(0).lognormal(3.0, 1.0, 500).round(),
+        np.array([]),
+        np.array([99.0, 99.0]),
+    ],
+)
+def test_numbers_among_others(numbers):
+    assert stand_ins(numbers) == {}
+
+
+def test_data_frames_with_marks_of_missing_values(frame):
+    frame["age"] = np.r_[np.arange(20, 58), 999, 999]
+    with pytest.warns(
+        ColumnWarning, match=r"'age' holds 999 again and again, far from all"
+    ):
+        MixtureDensity(1, covariance_type="diag").fit(frame)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{}", r"such as '10' but for 'unknown'"),
+        ("{}.5", r"such as '10.5'"),
+        ("€{},000.00", r"such as '€10,000.00'"),
+        ("{} %", r"such as '10 %'"),
+    ],
+)
+def test_numbers_as_text(frame, text, words):
+    cells = [text.format(10 + k // 2 % 25) for k in range(len(frame))] * 2
+    frame = pd.concat([frame, frame], ignore_index=True).assign(glucose=cells)
+    frame.loc[7::9, "glucose"] = "unknown"
+    with pytest.warns(ColumnWarning, match="'glucose' holds numbers as text, " + words):
+        MixtureDensity(1, covariance_type="diag").fit(frame)
+
+
+def test_codes_are_not_numbers_as_text(frame):
+    frame = pd.concat([frame] * 3, ignore_index=True)
+    codes = [f"{k % 30:03d}" for k in range(len(frame))]
+    density = MixtureDensity(1, covariance_type="diag")
+    density.fit(frame.assign(code=codes))
+    density.fit(frame.assign(code=[f"A{code}" for code in codes]))
+    density.fit(frame.assign(code=[str(k % 15) for k in range(len(frame))]))

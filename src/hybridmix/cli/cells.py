@@ -27,6 +27,7 @@ ALL = slice(None)
 TEXT_TYPES = ("string", "large_string", "string_view")
 # Marks between the thousands of numbers, by the mark of fractions.
 _GROUPINGS = {".": (",", "'", "\u2019", " "), ",": (".", "'", "\u2019", " ")}
+LEADING_ZERO = re.compile(r"[+-]?0\d+")
 # Fewer cells than this are read faster one by one than all at once.
 _FEW_CELLS = 200
 
@@ -98,7 +99,7 @@ class TextColumn:
             stripped = (
                 ungrouped(cell, self.thousands, self.decimal) for cell in stripped
             )
-        return [None if cell in marks else cell for cell in stripped]
+        return _unmarked(stripped, marks, self.decimal)
 
     def numbers(self, marks: Marks, allow_infinite: bool = False) -> FloatArray:
         """Return the cells as numbers, NaN where missing; others raise CellError."""
@@ -154,7 +155,7 @@ class TypedColumn:
         """Return the cells as text, None where missing."""
         cells = (written_value(value) for value in _values(self.array))
         stripped = (cell.strip() for cell in cells)
-        return [None if cell in marks else cell for cell in stripped]
+        return _unmarked(stripped, marks, ".")
 
     def numbers(self, marks: Marks, allow_infinite: bool = False) -> FloatArray:
         """Return the cells as numbers, NaN where missing; others raise CellError."""
@@ -228,6 +229,33 @@ def is_number(text: str, decimal: str = ".", allow_infinite: bool = False) -> bo
     return True
 
 
+def _unmarked(cells: Iterable[str], marks: Marks, decimal: str) -> list[str | None]:
+    """Return cells, None in place of marks; 9999 and 9999.0 are the same mark."""
+    numbers = _numbers_among(marks, decimal)
+    if not numbers:
+        return [None if cell in marks else cell for cell in cells]
+    return [
+        None if cell in marks or _value(cell, decimal) in numbers else cell
+        for cell in cells
+    ]
+
+
+def _numbers_among(marks: Marks, decimal: str) -> set[float]:
+    """Return the marks that are numbers."""
+    values = (_value(mark, decimal) for mark in marks - MISSING)
+    return {value for value in values if value is not None}
+
+
+def _value(text: str, decimal: str) -> float | None:
+    """Return the number that a text spells, if any; codes such as 007 spell none."""
+    if LEADING_ZERO.fullmatch(text):
+        return None
+    try:
+        return parse_number(text, decimal, allow_infinite=True)
+    except ValueError:
+        return None
+
+
 def ungrouped(text: str, thousands: str, decimal: str) -> str:
     """Return a number without the marks between its thousands; other text as it is."""
     if not _grouped(thousands, decimal).fullmatch(text):
@@ -281,7 +309,10 @@ def _plain_numbers(cells: list[str], marks: Marks) -> FloatArray | None:
         return None
     numbers = np.array(array.to_numpy(zero_copy_only=False), dtype=np.float64)
     n_numbers = len(array) - array.null_count
-    return numbers if np.isfinite(numbers).sum() == n_numbers else None
+    if np.isfinite(numbers).sum() != n_numbers:
+        return None
+    numbers[np.isin(numbers, list(_numbers_among(marks, ".")))] = np.nan
+    return numbers
 
 
 def parsed(

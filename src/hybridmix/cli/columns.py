@@ -3,39 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from shlex import quote
 
-import numpy as np
-
-from hybridmix._typing import FloatArray
-from hybridmix.cli.cells import CellError, Column, Marks, grouping_of, is_number
+from hybridmix.cli.cells import Marks, grouping_of
+from hybridmix.cli.column_findings import FEW, TOO_MANY, Findings
 from hybridmix.cli.tables import Chunk, InputError, Table, as_option, not_a_number
-from hybridmix.data.suspects import (
-    DATE,
-    MANY_VALUES,
-    NAME_OF_IDENTIFIER,
-    is_identifying,
-)
+from hybridmix.cli.values import in_few_digits
+from hybridmix.data.suspects import MANY_VALUES, NAME_OF_IDENTIFIER
 
-# More values than this are not categories; there is no need to keep them all.
-_TOO_MANY = 10_000
-# Whole numbers with at most this many values may be codes.
-_FEW = 10
-# Up to this many other values among numbers may be marks of missing values.
-_FEW_STRAYS = 5
 # What `--categorical` calls all columns that may be codes.
 CODES = "codes"
-_N_EXAMPLES = 3
-# How the reason for such a column ends.
-MAYBE_CODES = "(codes?)"
+# How the reasons end for such columns, and for repeated numbers called id and the like.
+MAYBE_CODES, MAYBE_NAMES = "(codes?)", "(an identifier?)"
 
-# A currency, a percentage, or a decimal comma where other numbers have points.
-_SIGNED = re.compile(
-    r"[+-]?[$€£¥]\s?[+-]?\d[\d.,]*|[+-]?\d[\d.,]*\s?[%$€£¥]|[+-]?\d+,\d+"
+_NAME_OF_NAMES = re.compile(
+    r"(?i:(^|.*[^a-z])(id|no|nr|code|zip)|(post|zip).?code)|.*[a-z](ID|Id|No|Nr|Code)"
 )
-_LEADING_ZERO = re.compile(r"[+-]?0\d+")
 
 
 @dataclass(frozen=True)
@@ -56,6 +41,8 @@ class ColumnKind:
         Share of the rows that do not have it.
     advice : str
         What to do if cells spoil the column; empty if none do.
+    stand_ins : mapping of int to int
+        In how many rows numbers are that probably stand for missing values.
     """
 
     name: str
@@ -64,136 +51,7 @@ class ColumnKind:
     examples: tuple[str, ...]
     missing: float
     advice: str = ""
-
-
-@dataclass
-class _Findings:
-    """What the rows so far show about a column."""
-
-    decimal: str = "."
-    n_rows: int = 0
-    n_missing: int = 0
-    # In order of appearance; None when there are too many to hold.
-    values: dict[str, None] | None = field(default_factory=dict)
-    examples: tuple[str, ...] = ()
-    # Cells that are not numbers, up to the number that makes a column text.
-    strays: set[str] = field(default_factory=set)
-    n_strays: int = 0
-    # The first number with marks between its thousands, and the first with a sign such
-    # as $ or %; and texts that are neither, up to the number that makes a column text.
-    grouped: str | None = None
-    signed: str | None = None
-    others: set[str] = field(default_factory=set)
-    # The first infinite number: its row, counted from 1, and its text.
-    infinite: tuple[int, str] | None = None
-    is_whole: bool = True
-    is_counter: bool = True
-    is_date: bool = True
-    has_leading_zero: bool = False
-    last: float = np.nan
-
-    def add(self, column: Column, marks: Marks) -> None:
-        cells = column.texts(marks)
-        texts = [text for text in cells if text is not None]
-        if self.values is not None:
-            self.values.update(dict.fromkeys(texts))
-            self.examples = tuple(list(self.values)[:_N_EXAMPLES])
-            self.values = self.values if len(self.values) <= _TOO_MANY else None
-        numbers = self._numbers(column, marks)
-        self._note_strays(texts)
-        if numbers is not None:
-            self._note_infinite(numbers, cells)
-            self.has_leading_zero |= any(map(_LEADING_ZERO.fullmatch, texts))
-            self._add_numbers(numbers[np.isfinite(numbers)])
-        self.is_date = self.is_date and all(map(DATE.fullmatch, texts))
-        self.n_rows += len(column)
-        self.n_missing += len(column) - len(texts)
-
-    def _numbers(self, column: Column, marks: Marks) -> FloatArray | None:
-        """Return cells as numbers, NaN for strays; None if there are too many strays."""
-        while self.is_mostly_number:
-            try:
-                return column.numbers(marks | self.strays, allow_infinite=True)
-            except CellError as error:
-                self.strays.add(error.text)
-        return None
-
-    def _note_strays(self, texts: list[str]) -> None:
-        """Count what is not a number, and look for marks and signs in numbers."""
-        if not self.strays:
-            return
-        self.n_strays += sum(text in self.strays for text in texts)
-        for text in dict.fromkeys(texts):
-            if not self.is_numeric:
-                return
-            if grouping_of(text, self.decimal) is not None:
-                self.grouped = self.grouped or text
-            elif _SIGNED.fullmatch(text):
-                self.signed = self.signed or text
-            elif not is_number(text, self.decimal, allow_infinite=True):
-                self.others.add(text)
-
-    def _note_infinite(self, numbers: FloatArray, cells: list[str | None]) -> None:
-        is_infinite = np.isinf(numbers)
-        if self.infinite is None and is_infinite.any():
-            position = int(is_infinite.argmax())
-            self.infinite = (self.n_rows + position + 1, str(cells[position]))
-
-    def _add_numbers(self, numbers: FloatArray) -> None:
-        if len(numbers) == 0:
-            return
-        self.is_whole = self.is_whole and bool((numbers == np.floor(numbers)).all())
-        follows = np.isnan(self.last) or numbers[0] == self.last + 1.0
-        self.is_counter = (
-            self.is_counter and bool(follows) and bool((np.diff(numbers) == 1.0).all())
-        )
-        self.last = float(numbers[-1])
-
-    @property
-    def is_number(self) -> bool:
-        return not self.strays
-
-    @property
-    def is_mostly_number(self) -> bool:
-        return len(self.strays) <= _FEW_STRAYS
-
-    @property
-    def is_numeric(self) -> bool:
-        """Whether all but a few texts are numbers, perhaps with marks and signs."""
-        return len(self.others) <= _FEW_STRAYS
-
-    @property
-    def n_observed(self) -> int:
-        return self.n_rows - self.n_missing
-
-    @property
-    def is_spoilt(self) -> bool:
-        """Whether numbers of many values have a few other values among them."""
-        if not self.strays or not self.is_mostly_number:
-            return False
-        if self.values is None or self.names_rows:
-            return True
-        return self.is_varied and self.n_strays < self.n_observed / 2
-
-    @property
-    def is_varied(self) -> bool:
-        """Whether there are more numbers than a column of categories has."""
-        if self.values is None:
-            return True
-        n_numbers = len(self.values) - len(self.others)
-        return n_numbers > (MANY_VALUES if self.is_whole else _FEW)
-
-    @property
-    def names_rows(self) -> bool:
-        """Whether hardly any value occurs twice."""
-        if self.values is None:
-            return True
-        return is_identifying(len(self.values), self.n_observed)
-
-    @property
-    def is_unique(self) -> bool:
-        held = self.n_observed if self.values is None else len(self.values)
-        return self.n_missing == 0 and held == self.n_observed > MANY_VALUES
+    stand_ins: Mapping[int, int] = field(default_factory=dict)
 
 
 def inferred_kinds(
@@ -231,7 +89,7 @@ def inferred_kinds(
     categories = set(categorical) - {CODES} if are_codes else categorical
     named = {"real": real, "categorical": categories, "dropped": dropped}
     given = _given_kinds(table, named, dict(roles or {}))
-    findings = {name: _Findings(table.decimal) for name in table.names}
+    findings = {name: Findings(table.decimal) for name in table.names}
     for chunk in chunks:
         for name, column in chunk.columns.items():
             findings[name].add(column, marks)
@@ -244,7 +102,7 @@ def inferred_kinds(
 
 
 def _check_finite(
-    table: Table, kinds: list[ColumnKind], findings: dict[str, _Findings]
+    table: Table, kinds: list[ColumnKind], findings: dict[str, Findings]
 ) -> None:
     """Refuse real columns that hold an infinite number."""
     for kind in kinds:
@@ -277,7 +135,7 @@ def _given_kinds(
 
 
 def _decided(
-    name: str, found: _Findings, typed: str | None, given: str | None
+    name: str, found: Findings, typed: str | None, given: str | None
 ) -> ColumnKind:
     """Decide what a column is: by options first, then by its type and its cells."""
     if given == "target":
@@ -287,15 +145,22 @@ def _decided(
     else:
         kind, reason = _seen_kind(name, found, typed)
     missing = found.n_missing / max(found.n_rows, 1)
-    advice = ""
-    if given in (None, "target") and typed is None and not found.is_number:
-        advice = _advice(name, found)
+    is_text = typed is None and not found.is_number
+    advice = _advice(name, found) if is_text and given in (None, "target") else ""
     if given is None and advice:
         kind, reason = "dropped", advice.replace(f" of {name!r}", "")
-    return ColumnKind(name, kind, reason, found.examples, missing, advice)
+    marks = found.stand_ins.found if given is None and kind == "real" else {}
+    return ColumnKind(name, kind, reason, _examples(kind, found), missing, advice, marks)
 
 
-def _advice(name: str, found: _Findings) -> str:
+def _examples(kind: str, found: Findings) -> tuple[str, ...]:
+    """Return some values in the form for the screen."""
+    if kind in ("real", "target") and found.is_number:
+        return tuple(map(in_few_digits, found.examples))
+    return found.examples
+
+
+def _advice(name: str, found: Findings) -> str:
     """Say which option makes numbers of a column; nothing if there is none."""
     if found.grouped is not None and found.is_numeric:
         mark = grouping_of(found.grouped, found.decimal)
@@ -320,7 +185,7 @@ def _advice(name: str, found: _Findings) -> str:
     )
 
 
-def _seen_kind(name: str, found: _Findings, typed: str | None) -> tuple[str, str]:
+def _seen_kind(name: str, found: Findings, typed: str | None) -> tuple[str, str]:
     """Return the kind of a column that no option names, and why."""
     if found.n_observed == 0:
         return "dropped", "no values"
@@ -333,11 +198,11 @@ def _seen_kind(name: str, found: _Findings, typed: str | None) -> tuple[str, str
     return _decided_category(name, found)
 
 
-def _is_quantity(found: _Findings) -> bool:
+def _is_quantity(found: Findings) -> bool:
     return found.is_number and not found.has_leading_zero
 
 
-def _is_identifier(name: str, found: _Findings) -> bool:
+def _is_identifier(name: str, found: Findings) -> bool:
     """Return whether numbers count or name the rows; infinity does neither."""
     if found.infinite is not None:
         return False
@@ -346,22 +211,24 @@ def _is_identifier(name: str, found: _Findings) -> bool:
     return found.is_whole and (is_counter or (is_named_so and found.is_unique))
 
 
-def _decided_number(name: str, found: _Findings) -> tuple[str, str]:
+def _decided_number(name: str, found: Findings) -> tuple[str, str]:
     if _is_identifier(name, found):
         return (
             "dropped",
             f"looks like an identifier; keep it with --real {as_option(name)}",
         )
-    n_values = _TOO_MANY if found.values is None else len(found.values)
+    n_values = TOO_MANY if found.values is None else len(found.values)
     if n_values == 1:
         return "real", "a single value"
     # Codes repeat; in a short table, measurements may have as few values.
-    if found.is_whole and n_values <= min(_FEW, found.n_observed / 2):
+    if found.is_whole and n_values <= min(FEW, found.n_observed / 2):
         return "real", f"{n_values} whole numbers {MAYBE_CODES}"
+    if found.is_whole and n_values > MANY_VALUES and _NAME_OF_NAMES.fullmatch(name):
+        return "real", f"whole numbers {MAYBE_NAMES}"
     return "real", "whole numbers" if found.is_whole else "numbers"
 
 
-def _decided_category(name: str, found: _Findings) -> tuple[str, str]:
+def _decided_category(name: str, found: Findings) -> tuple[str, str]:
     if found.names_rows:
         return "dropped", (
             f"looks like an identifier; keep it with --categorical {as_option(name)}"
@@ -373,5 +240,5 @@ def _decided_category(name: str, found: _Findings) -> tuple[str, str]:
     return "categorical", f"{n_values} value{'s' if n_values > 1 else ''}"
 
 
-def _label_reason(found: _Findings) -> str:
+def _label_reason(found: Findings) -> str:
     return "many labels" if found.values is None else f"{len(found.values)} labels"

@@ -9,9 +9,10 @@ import numpy as np
 
 from hybridmix._typing import FloatArray
 from hybridmix.cli.cells import MISSING, Marks, is_number
-from hybridmix.cli.columns import ColumnKind, inferred_kinds
+from hybridmix.cli.columns import MAYBE_NAMES, ColumnKind, inferred_kinds
 from hybridmix.cli.console import Console
 from hybridmix.cli.frames import as_frame
+from hybridmix.cli.hints import warn_of_stand_ins
 from hybridmix.cli.interrupts import stop_if_interrupted
 from hybridmix.cli.labels import (
     REGRESS,
@@ -184,9 +185,24 @@ def _in_memory(
         target = _target(columns[reading.target], reading, table, console)
         kinds = [_with_reason(kind, target.reason) for kind in kinds]
         if target.task != REGRESS and not reading.keys.sequence:
-            seen = {name: columns[name] for name in features.keys() - reading.categorical}
-            warn_of_groups(seen, target, console)
+            warn_of_groups(_names(kinds, columns, reading), target, console)
     return Training(kinds, frame, target, weights)
+
+
+def _names(
+    kinds: list[ColumnKind], columns: dict[str, Any], reading: Reading
+) -> dict[str, list[Any]]:
+    """Return the cells of columns that may name something: text, and numbers like ids."""
+    named = {
+        kind.name: columns[kind.name]
+        for kind in kinds
+        if kind.kind == "categorical" or kind.reason.endswith(MAYBE_NAMES)
+        if kind.name not in reading.categorical
+    }
+    return {
+        name: cells if isinstance(cells, list) else cells.tolist()
+        for name, cells in named.items()
+    }
 
 
 def _check_target(kinds: list[ColumnKind], reading: Reading) -> None:
@@ -347,6 +363,7 @@ def fit_to_itself(
     """Fit an estimator without labels to the table that it will be applied to."""
     training = read_training(table, reading, console)
     warn_of_spoilt(training.kinds, console)
+    warn_of_stand_ins(training.kinds, console)
     warn_of_dropped(training.kinds, reading, console)
     fitted = fit(estimator, training, console)
     # The result of half a fit would look like any other.

@@ -45,6 +45,16 @@ def stop_if_interrupted() -> None:
         raise KeyboardInterrupt
 
 
+@contextmanager
+def ending_at_interrupt() -> Iterator[None]:
+    """Leave this context at Ctrl-C, as the usual end of what it runs."""
+    global _was_pressed
+    try:
+        yield
+    except KeyboardInterrupt:
+        _was_pressed = False
+
+
 def _on_press(number: int, frame: FrameType | None) -> None:
     global _was_pressed
     _was_pressed = True

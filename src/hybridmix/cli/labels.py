@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -15,7 +14,7 @@ from hybridmix.cli.cells import CellError, is_number, parsed
 from hybridmix.cli.console import Console
 from hybridmix.cli.tables import InputError, Table, as_option, way_out
 from hybridmix.cli.values import Texts, without_mark
-from hybridmix.data.suspects import MANY_VALUES, is_identifying
+from hybridmix.data.suspects import is_identifying, names_groups
 
 CLASSIFY, REGRESS = "classify", "regress"
 TASKS = (CLASSIFY, REGRESS)
@@ -27,8 +26,6 @@ _MOST_FRACTIONS = 20
 # and more than half as many as cells.
 _FEW_WHOLE, _MANY_WHOLE, _FEWEST_WHOLE = 20, 100, 10
 _SHARE_ONCE = 0.1
-# Minus the log probability below which labels do not agree by chance.
-_SURPRISE = 20.0
 # Longer numbers are names: not all of them fit into a column of whole numbers.
 _WHOLE = re.compile(r"([+-]?(?:0|[1-9]\d{0,14}))(?:\.0*)?")
 
@@ -200,7 +197,7 @@ def warn_of_groups(columns: dict[str, Any], target: Target, console: Console) ->
     Parameters
     ----------
     columns : dict of str to list
-        Texts of the columns, None where missing; numbers are passed over.
+        Cells of the columns, None where missing.
     target : Target
         Classes of the rows.
     console : Console
@@ -208,28 +205,13 @@ def warn_of_groups(columns: dict[str, Any], target: Target, console: Console) ->
     """
     labels = target.values.tolist()
     for name, texts in columns.items():
-        if isinstance(texts, list) and _names_groups(texts, labels):
+        if names_groups(texts, labels):
             option = as_option(name)
             console.warn(
                 f"all rows with the same {name!r} have the same label. If new rows will "
                 f"have other values there, use --drop {option}, or --sequence {option} "
                 "if the rows of each value are a sequence"
             )
-
-
-def _names_groups(texts: Texts, labels: list[Any]) -> bool:
-    """Return whether labels agree within each of many values, and not by chance."""
-    pairs = Counter(pair for pair in zip(texts, labels, strict=True) if None not in pair)
-    n_values = len({text for text, _ in pairs})
-    if not len(pairs) == n_values > MANY_VALUES:
-        return False
-    counts = Counter(label for label in labels if label is not None)
-    # Minus the log probability that labels drawn at random agree as well.
-    surprise = sum(
-        (n - 1) * math.log(counts.total() / counts[label])
-        for (_, label), n in pairs.items()
-    )
-    return surprise > _SURPRISE
 
 
 def _check_classes(

@@ -21,6 +21,8 @@ from hybridmix.tasks.trials import Trial, cross_validated
 _N_FOLDS = 5
 # As many folds are held out as fit into this time, but at least one.
 _MOST_SECONDS = 10.0
+# An interval that reaches this many times as far on one side is written with both ends.
+_LOPSIDED = 2.0
 # Share of a limit of time that is left for the estimate.
 SHARE_OF_SECONDS = 0.25
 
@@ -87,14 +89,30 @@ class Quality:
     def lines(self) -> list[str]:
         """The same in words: the estimate, and how it came about."""
         score = self.score
-        spread = max(score.value - score.low, score.high - score.value)
+        spread = max(self._sides)
         digits = _digits(spread)
-        value = f"{score.value:.{digits}f} ± {spread:.{digits}f}"
+        value, low, high = (
+            f"{own:.{digits}f}" for own in (score.value, score.low, score.high)
+        )
+        if self._is_lopsided:
+            value += f" ({low} to {high})"
+        else:
+            value += f" ± {spread:.{digits}f}"
         name = self.metric[0].upper() + self.metric[1:]
         lines = [f"{name} about {value} on new {self.unit}s; {self.comparison}"]
         if score.low <= self.floor:
             lines.append(f"By these {self.unit}s, it may be no better than {self.rival}")
         return [*lines, f"({self._origin})"]
+
+    @property
+    def _sides(self) -> tuple[float, float]:
+        """How far the interval reaches, down and up."""
+        return self.score.value - self.score.low, self.score.high - self.score.value
+
+    @property
+    def _is_lopsided(self) -> bool:
+        """Whether an interval ends soon on one side, such as above an accuracy of one."""
+        return max(self._sides) > _LOPSIDED * min(self._sides)
 
     @property
     def _origin(self) -> str:
@@ -105,7 +123,8 @@ class Quality:
             if self.n_models == 1
             else f"by {self.n_models} models, each trained without those it scored"
         )
-        text = f"{count}, scored {models}; ± is the 95 % interval"
+        sign = "in brackets is" if self._is_lopsided else "± is"
+        text = f"{count}, scored {models}; {sign} the 95 % interval"
         if self.keeps_choice:
             text += "; the options were chosen with all rows, which flatters a little"
         if self.n_trained < self.n_available / 2:

@@ -10,6 +10,7 @@ import numpy as np
 
 Texts = list[str | None]
 
+_LONG_NUMBER = 7
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -43,6 +44,13 @@ def without_mark(texts: Texts, mark: str | None) -> Texts:
     worth = _worth(mark)
     same = {text for text in set(texts) if text == mark or _is_worth(text, worth)}
     return [None if text in same else text for text in texts]
+
+
+def in_few_digits(text: str) -> str:
+    """Write a fraction of many digits with four of them; other text stays as it is."""
+    is_long = len(text) > _LONG_NUMBER and "." in text
+    worth = _worth(text) if is_long else None
+    return text if worth is None else f"{worth:.4g}"
 
 
 def _lookup_by(

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from hybridmix._checks import is_learned
+from hybridmix._text import shortened
 from hybridmix._typing import FloatArray
 from hybridmix.data.columns import as_frame
 from hybridmix.data.dense import refuse_sparse
@@ -79,26 +80,12 @@ def _validated(
         if "contains NaN" in str(error):
             message = f"Input X contains NaN: {_first_hole(X)}. {remedy}"
             raise ValueError(message) from None
-        if "could not convert" in str(error):
-            raise ValueError(
-                f"Column {_first_without_numbers(X)} does not hold numbers: {error}. "
-                "Encode its categories as numbers (OneHotEncoder, say), or drop it."
-            ) from None
+        if "could not convert string to float" in str(error):
+            raise ValueError(_first_text(X)) from None
         raise
     if sparse.issparse(matrix):
         return sparse.csr_array(matrix)  # type: ignore[call-overload]
     return matrix
-
-
-def _first_without_numbers(X: object) -> str:
-    """Return the name or position of the first column that is not of numbers."""
-    names = getattr(X, "columns", None)
-    for place, column in enumerate(np.asarray(X, dtype=object).T):
-        try:
-            np.asarray(column, dtype=np.float64)
-        except (TypeError, ValueError):
-            return str(place) if names is None else repr(str(names[place]))
-    return "of the table"
 
 
 def _first_hole(X: object) -> str:
@@ -109,3 +96,26 @@ def _first_hole(X: object) -> str:
     row, column = np.argwhere(np.isnan(np.asarray(dense, dtype=np.float64)))[0]
     name = column if names is None else repr(str(names[column]))
     return f"the first is in row {row} of column {name}"
+
+
+def _first_text(X: object) -> str:
+    """Say where the first cell of a table is that is not a number, and what to do."""
+    names = getattr(X, "columns", None)
+    cells = np.asarray(X, dtype=object)
+    row, column = next(
+        place for place in np.ndindex(cells.shape) if not _is_number(cells[place])
+    )
+    name = column if names is None else repr(str(names[column]))
+    return (
+        f"Column {name} holds {shortened(str(cells[row, column]), 30)!r} in row {row}, "
+        "which is not a number. Turn categories into numbers, with a OneHotEncoder for "
+        "instance; mixtures take them as they are."
+    )
+
+
+def _is_number(cell: object) -> bool:
+    try:
+        float(cell)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    return True

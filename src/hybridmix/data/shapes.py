@@ -308,7 +308,8 @@ class ColumnShape:
 
     def allowed(self, values: FloatArray) -> FloatArray:
         """Return the nearest values that the column may have."""
-        values = np.rint(values) if self.whole else values
+        # Adding zero makes 0 of -0, which looks like an error in a table.
+        values = np.rint(values) + 0.0 if self.whole else values
         return np.clip(values, self.low, self.high)
 
     def spike_codes(self, values: FloatArray) -> IntArray:

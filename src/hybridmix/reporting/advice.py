@@ -9,7 +9,14 @@ import numpy as np
 
 from hybridmix.reporting.comparisons import Calibration, best_rival
 from hybridmix.reporting.findings import Findings
-from hybridmix.reporting.limits import MOSTLY, few_of, has_wrong_labels
+from hybridmix.reporting.limits import (
+    MOSTLY,
+    few_of,
+    groups_of,
+    has_wrong_labels,
+    listed,
+    stand_ins_of,
+)
 from hybridmix.reporting.subject import Subject
 
 _FIT = "hybridmix fit train.csv --target NAME --output model.hmx"
@@ -42,11 +49,30 @@ def advice(findings: Findings, mismatched: list[str]) -> list[Advice]:
     mismatched : list of str
         Names of columns whose distribution the model misses.
     """
-    found = [*_search(findings), *_probabilities(findings), *_labels(findings)]
+    found = [*_misread(findings.subject), *_search(findings)]
+    found += [*_probabilities(findings), *_labels(findings)]
     found += _columns(findings.subject, mismatched)
     found += _rivals(findings)
     found += _rows(findings.subject)
     return found[:_MOST]
+
+
+def _misread(subject: Subject) -> Iterator[Advice]:
+    """Read columns as what they are."""
+    marks = sorted({m for own in stand_ins_of(subject).values() for m in own})
+    if marks:
+        texts = list(map(str, marks))
+        verb = "means" if len(marks) == 1 else "mean"
+        yield Advice(
+            f"If {' and '.join(texts)} {verb} missing, say so, and fit the model again.",
+            f"X.replace({marks}, np.nan)\n{_command(subject)} --na {','.join(texts)}",
+        )
+    groups = groups_of(subject)
+    if groups:
+        yield Advice(
+            f"Leave out {listed(groups)}, unless new rows have the same values there.",
+            f"X.drop(columns={groups})\n{_command(subject)} --drop {','.join(groups)}",
+        )
 
 
 def _search(findings: Findings) -> Iterator[Advice]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -173,6 +174,8 @@ def page(title: str, sections: list[Part]) -> str:
         "nav", element("ol", links, class_="contents"), aria_label="Contents"
     )
     body = "".join(map(_section, sections))
+    # No line breaks between a number and its sign.
+    body = re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", body)
     # The policy makes sure that the page loads nothing, whatever a table holds.
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

@@ -9,6 +9,9 @@ import numpy as np
 from hybridmix._estimates import Estimate
 from hybridmix._text import shortened
 from hybridmix._typing import BoolArray, FloatArray, IntArray
+from hybridmix.data import UNLABELLED
+from hybridmix.data.stand_ins import stand_ins
+from hybridmix.data.suspects import names_groups
 from hybridmix.metrics import means_of
 from hybridmix.reporting.comparisons import row_scores
 from hybridmix.reporting.findings import Findings
@@ -41,7 +44,7 @@ _FEW_DECIDE = 0.05
 
 def limits(findings: Findings) -> list[str]:
     """Return sentences about what limits the model, the most telling first."""
-    found: list[str] = []
+    found = [*_column_limits(findings.subject)]
     if findings.trials and findings.subject.has_classes:
         found += _class_limits(findings)
     if findings.trials and findings.subject.has_numbers:
@@ -50,6 +53,37 @@ def limits(findings: Findings) -> list[str]:
     if findings.trials:
         found += _hole_limits(findings)
     return found
+
+
+def listed(names: list[str]) -> str:
+    """Name the first three, and say how many others there are."""
+    shown = ", ".join(shortened(name, 50) for name in names[:3])
+    n_others = len(names) - 3
+    return f"{shown} and {count(n_others, 'other')}" if n_others > 0 else shown
+
+
+def groups_of(subject: Subject) -> list[str]:
+    """Return the columns that name groups of rows, all of which have the same label."""
+    if subject.task.unit != "row" or not subject.has_classes:
+        return []
+    names = subject.class_names
+    labels = [None if code == UNLABELLED else names[code] for code in subject.truth]
+    return [
+        subject.names[column]
+        for column in subject.schema.categorical
+        if names_groups(subject.columns.values(column), labels)
+    ]
+
+
+def stand_ins_of(subject: Subject) -> dict[str, list[int]]:
+    """Return numbers that probably stand for missing values, by their columns."""
+    if subject.task.unit != "row":
+        return {}
+    found = {
+        subject.names[column]: list(stand_ins(subject.values(column)))
+        for column in subject.schema.real
+    }
+    return {name: marks for name, marks in found.items() if marks}
 
 
 def unlikely_labels(trial: Trial) -> IntArray:
@@ -69,6 +103,28 @@ def few_of(subject: Subject) -> list[str]:
     """Return the classes that have few labelled rows."""
     pairs = zip(subject.class_names, subject.class_counts.tolist(), strict=True)
     return [name for name, n in pairs if n < FEW_ROWS]
+
+
+# Columns ------------------------------------------------------------------------------
+
+
+def _column_limits(subject: Subject) -> Iterator[str]:
+    """Name columns that are not what the model takes them for."""
+    for name in groups_of(subject):
+        yield (
+            f"All rows with the same {name} have the same label, so the model may have "
+            f"learned the names by heart. If new rows have another {name}, all these "
+            "figures are too good."
+        )
+    found = [
+        f"{' and '.join(map(str, marks))} in {shortened(name, 30)}"
+        for name, marks in stand_ins_of(subject).items()
+    ]
+    if found:
+        yield (
+            f"Some numbers are far from all others: {listed(found)}. If they mean "
+            "missing, the model has taken them for numbers."
+        )
 
 
 # Classes ------------------------------------------------------------------------------
@@ -117,7 +173,10 @@ def _main_error(subject: Subject, trial: Trial) -> Iterator[str]:
     share = counts[most] / wrong.sum()
     if share >= _MAIN_ERROR:
         first, second = (shortened(subject.class_names[k], 40) for k in kinds[most])
-        yield f"{percent(float(share))} of all errors confuse {first} with {second}."
+        yield (
+            f"{counts[most]:,} of {wrong.sum():,} errors ({percent(float(share))}) "
+            f"confuse {first} with {second}."
+        )
 
 
 def _expected_unlikely(proba: FloatArray) -> float:
@@ -183,12 +242,10 @@ def _rare_classes(subject: Subject) -> Iterator[str]:
     few = few_of(subject)
     if not few:
         return
-    listed = ", ".join(shortened(name, 30) for name in few[:3])
-    more = f" and {len(few) - 3} others" if len(few) > 3 else ""
     n_classes = count(len(subject.class_names), "class", "classes")
     yield (
         f"{len(few)} of {n_classes} have fewer than {FEW_ROWS} labelled "
-        f"{subject.task.unit}s: {listed}{more}."
+        f"{subject.task.unit}s: {listed(few)}."
     )
 
 

@@ -13,6 +13,7 @@ from hybridmix.cli import choices
 from hybridmix.cli import options as opt
 from hybridmix.cli.commands.judging import read_rows
 from hybridmix.cli.console import Console, talking
+from hybridmix.cli.interrupts import ending_at_interrupt
 from hybridmix.cli.models import Model
 from hybridmix.cli.sequences import Keys
 from hybridmix.cli.text_format import TextFormat
@@ -80,7 +81,8 @@ def _serve(
         console.note("Press Ctrl-C to end.")
         if browser:
             _open(explorer.url)
-        explorer.wait()
+        with ending_at_interrupt():
+            explorer.wait()
 
 
 def _open(url: str) -> None:

@@ -10,15 +10,15 @@ import typer
 
 from hybridmix.cli import choices, fitting, quality, sequence_views, views
 from hybridmix.cli import options as opt
-from hybridmix.cli.columns import CODES, MAYBE_CODES
 from hybridmix.cli.console import Console, talking
 from hybridmix.cli.fitting import Training
+from hybridmix.cli.hints import give_hints
 from hybridmix.cli.interrupts import INTERRUPTED, was_interrupted
 from hybridmix.cli.labels import CLASSIFY, Target
 from hybridmix.cli.large import Memory
 from hybridmix.cli.models import Model
 from hybridmix.cli.sequences import Keys
-from hybridmix.cli.tables import InputError, as_option, open_table
+from hybridmix.cli.tables import InputError, open_table
 from hybridmix.cli.text_format import TextFormat
 from hybridmix.cli.values import split
 from hybridmix.cli.writing import check_output
@@ -161,12 +161,7 @@ def _effort_of_fit(effort: str | float | None, checks: bool) -> str | float | No
 def _show_columns(training: Training, reading: fitting.Reading, console: Console) -> None:
     """Show what columns are treated as; what changes the model is never hidden."""
     console.note_table(views.column_table(training.kinds))
-    codes = [k.name for k in training.kinds if k.reason.endswith(MAYBE_CODES)]
-    if codes:
-        console.note(
-            f"If whole numbers are codes, add: --categorical {as_option(*codes)}"
-            + (f" (or, for all of these, --categorical {CODES})" if codes[1:] else "")
-        )
+    give_hints(training.kinds, console)
     fitting.warn_of_spoilt(training.kinds, console)
     is_cut = len(training.kinds) > views.SHOWN_ROWS
     # JSON lists all columns at the end.

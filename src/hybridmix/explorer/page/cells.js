@@ -1,7 +1,7 @@
 // The cells of a row: to be typed, moved, hidden, and compared with what is expected.
 
 import { area } from "./charts.js";
-import { button, h, number, percent, svg, typed } from "./dom.js";
+import { breakable, button, h, number, numbers, percent, svg, typed } from "./dom.js";
 
 const WIDTH = 200;
 const HEIGHT = 32;
@@ -36,7 +36,7 @@ class Cell {
     input.setAttribute("aria-describedby", this.said.id);
     this.element = h("div", { class: "cell" },
       this.toggle,
-      h("label", { class: "name", for: input.id, title: this.column.name }, this.column.name),
+      h("label", { class: "name", for: input.id, title: this.column.name }, ...breakable(this.column.name)),
       input, strip, this.said, this.pull);
   }
 
@@ -133,7 +133,7 @@ class RealCell extends Cell {
   }
 
   words(answer) {
-    const [fill, low, high] = [answer.fill, answer.low, answer.high].map((value) => number(value, 3));
+    const [fill, low, high] = numbers([answer.fill, answer.low, answer.high]);
     const between = answer.low < 0 ? " to " : "–";
     return `expected ${fill} (${low}${between}${high})`;
   }

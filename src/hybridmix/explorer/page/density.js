@@ -19,6 +19,8 @@ function colours(n) {
 
 // Categories are bands of this many pixels, with a gap; numbers are one pixel each.
 const BAND = 12;
+// Marks repeat from here on: there are six colours and four forms.
+const MOST_CLASSES = 12;
 
 /** Paint the density: colours are classes, strength is density and lead. */
 function paint(canvas, { level, winner, share, axes }, n) {
@@ -119,10 +121,12 @@ export class Densities {
   showLegend() {
     const names = this.names();
     const byClass = this.answer.classes?.length > 1 || this.answer.axes.length === 2;
-    const shown = byClass && names.length > 1 ? names.slice(0, 12) : [];
+    const shown = byClass && names.length > 1 ? names.slice(0, MOST_CLASSES) : [];
+    const others = shown.length ? names.length - shown.length : 0;
     this.legend.replaceChildren(...shown.map((name, place) =>
       h("li", {}, svg("svg", { viewBox: "0 0 12 12", "aria-hidden": "true" },
-        svg("path", { class: `dot ${colour(place)}`, d: mark(6, 6, 4, place) })), name)));
+        svg("path", { class: `dot ${colour(place)}`, d: mark(6, 6, 4, place) })), name)),
+      ...(others ? [h("li", {}, `and ${others} more, with the same marks again`)] : []));
     const click = this.answer.axes.some((axis) => !axis.categories)
       ? " Click into the picture to move the row there." : "";
     const curves = this.answer.axes[0].categories

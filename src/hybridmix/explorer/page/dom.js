@@ -34,6 +34,19 @@ export function number(value, digits = 4) {
   return short.replace("-", "−");
 }
 
+/** Write numbers with as many digits as tell them from each other, but at least three. */
+export function numbers(values) {
+  const size = Math.max(...values.map(Math.abs));
+  const distance = Math.max(...values) - Math.min(...values);
+  const digits = distance > 0 ? Math.ceil(Math.log10(size / distance)) + 2 : 3;
+  return values.map((value) => number(value, Math.min(Math.max(digits, 3), 12)));
+}
+
+/** Return a name that may be broken where its words end. */
+export function breakable(name) {
+  return name.split(/(?<=[_.])/).flatMap((part, k) => (k ? [h("wbr"), part] : [part]));
+}
+
 /** Write a number as an input holds it. */
 export function typed(value) {
   return value === null ? "" : String(Number(value.toPrecision(6)));

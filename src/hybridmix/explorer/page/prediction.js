@@ -89,7 +89,7 @@ class TargetChart {
     const [q05, q25, q75, q95] = quantiles;
     const known = this.target === null || this.target === undefined ? [] : [
       svg("path", { class: "truth", d: `M${x(this.target)} 16V${floor}` }),
-      svg("text", { class: "middle name", x: Math.min(Math.max(x(this.target), 30), width - 30), y: 11 }, "in the table"),
+      svg("text", { class: "middle name", x: Math.min(Math.max(x(this.target), 36), width - 36), y: 11 }, "in the table"),
     ];
     this.box.replaceChildren(svg("svg", {
       width, height: HEIGHT, role: "img", "aria-label": `Predictive density of ${this.name}`,

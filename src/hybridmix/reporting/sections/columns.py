@@ -252,7 +252,9 @@ def fit_part(findings: Findings) -> str:
     parts = [paragraph(lead), _fit_table(findings.subject, checks[:shown])]
     if shown < len(checks):
         others = _fit_table(findings.subject, checks[shown:])
-        parts.append(folded(f"The other {len(checks) - shown} columns", others))
+        n_others = len(checks) - shown
+        title = "The other column" if n_others == 1 else f"The other {n_others} columns"
+        parts.append(folded(title, others))
     parts.append(folded("What the distance is", paragraph(text)))
     return "".join(parts)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from hybridmix._estimates import Estimate
 from hybridmix.metrics import COVERAGE, means_of, regression_scores
-from hybridmix.reporting.advice import advice
+from hybridmix.reporting.advice import Advice, advice
 from hybridmix.reporting.comparisons import (
     Calibration,
     Comparison,
@@ -17,7 +17,7 @@ from hybridmix.reporting.comparisons import (
     score_of,
 )
 from hybridmix.reporting.findings import Findings
-from hybridmix.reporting.limits import limits
+from hybridmix.reporting.limits import limits, listed
 from hybridmix.reporting.markup import code, element, escape, fixed, number, percent
 from hybridmix.reporting.wording import scored_rows
 
@@ -48,7 +48,7 @@ def verdict_section(findings: Findings) -> str:
         for name, lines in items
         if any(lines)
     ]
-    found.append(element("dt", "What to try next") + _next(findings, names))
+    found.append(_next(advice(findings.parts[0], names)))
     return element("dl", "".join(found), class_="verdict")
 
 
@@ -153,6 +153,10 @@ def _rivalry(findings: Findings) -> str:
         return f"Better than the best other model, {who}, by {_points(rival)}."
     if rival.gain.high < 0.0:
         return f"Worse than the best other model, {who}, by {_points(rival, -1.0)}."
+    if rival.gain.low == rival.gain.high:
+        return (
+            f"As good as the best other model, {who}: both score the same in every row."
+        )
     return (
         f"As good as the best other model, {who}: the difference of "
         f"{_points(rival)} may be chance."
@@ -246,16 +250,20 @@ def _density_trust(findings: Findings) -> list[str]:
 def _mismatches(names: list[str]) -> list[str]:
     if not names:
         return []
-    listed = ", ".join(names[:3]) + (f" and {len(names) - 3} others" * (len(names) > 3))
     verb = "is" if len(names) == 1 else "are"
     return [
-        f"The model misses how {listed} {verb} distributed: see the fit of the columns."
+        f"The model misses how {listed(names)} {verb} distributed: see the fit of the "
+        "columns."
     ]
 
 
-def _next(findings: Findings, mismatched: list[str]) -> str:
+def _next(following: list[Advice]) -> str:
+    """List what to try; nothing if there is nothing."""
+    if not following:
+        return ""
     found = [
         element("li", escape(own.text) + (code(own.code) if own.code else ""))
-        for own in advice(findings.parts[0], mismatched)
+        for own in following
     ]
-    return element("dd", element("ol", "".join(found)))
+    listing = element("dd", element("ol", "".join(found)))
+    return element("dt", "What to try next") + listing
