@@ -40,8 +40,7 @@ from hybridmix.models.forward_backward import (
     ChainWeights,
     backward,
     forward,
-    state_posteriors,
-    transition_counts,
+    posteriors,
 )
 from hybridmix.models.packing import Packing
 from hybridmix.objectives import Likelihood
@@ -175,9 +174,7 @@ def set_up_passes(kernels: str, shape: tuple[int, int, int, int], inner: int) ->
 
     def run() -> None:
         passed = forward(packing, log_emission.copy(), chains)
-        back = backward(passed)
-        transition_counts(passed, back, weights)
-        state_posteriors(passed, back)
+        posteriors(passed, backward(passed), weights)
 
     run()
     return lambda: seconds(run, inner)

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 
 import dask
 import dask.dataframe as dd
@@ -13,6 +14,8 @@ import pandas as pd
 import pytest
 
 from hybridmix import HybridMixtureClassifier, MixtureRegressor
+from hybridmix.data import dask_blocks
+from hybridmix.data.dask_balance import balanced, moves
 from hybridmix.data.dask_blocks import DaskBlocks
 
 distributed = pytest.importorskip("distributed")
@@ -127,6 +130,57 @@ def test_workers_may_die_and_their_number_does_not_matter(monkeypatch):
         while len(client.nthreads()) != 1:
             time.sleep(0.05)
         np.testing.assert_array_equal(probabilities(), expected)
+
+
+@pytest.mark.usefixtures("patient")
+def test_blocks_are_spread_over_the_workers(monkeypatch):
+    """Rows that are all on one worker do not stay there."""
+    holders = []
+
+    def noted(blocks):
+        moved = balanced(blocks)
+        distributed.wait(distributed.futures_of(moved))
+        holders.extend(client.who_has(distributed.futures_of(moved)).values())
+        return moved
+
+    monkeypatch.setattr(dask_blocks, "balanced", noted)
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        table = make_table()
+        frame = dd.from_pandas(table, npartitions=6)[[*FEATURES, "y"]]
+        frame = client.persist(frame, workers=[next(iter(client.nthreads()))])
+        distributed.wait(frame)
+        model = HybridMixtureClassifier(**HYBRID).fit(frame, "y")
+    counts = Counter(worker for workers in holders for worker in workers)
+    assert sorted(counts.values()) == [3, 3]
+    own = HybridMixtureClassifier(**HYBRID).fit(table[FEATURES], table["y"])
+    found, expected = (m.predict_proba(table[FEATURES]) for m in (model, own))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "holders", "threads", "expected"),
+    [
+        ([5, 5, 5, 5], "aabb", {"a": 1, "b": 1}, "aabb"),
+        ([5, 5, 5, 5], "aaab", {"a": 1, "b": 1}, "aabb"),
+        ([5, 5, 5], "aaa", {"a": 2, "b": 1}, "aab"),
+        ([9, 1, 1], "aaa", {"a": 1, "b": 1}, "baa"),
+        ([5, 5], "a?", {"a": 1}, "a?"),
+        ([100, 101], "ab", {"a": 1, "b": 1}, "ab"),
+        ([7], "a", {"a": 1, "b": 1}, "a"),
+        ([], "", {}, ""),
+    ],
+)
+def test_moves_even_out_the_rows_of_threads(sizes, holders, threads, expected):
+    moved = moves(sizes, holders, threads)
+    found = [moved.get(number, holder) for number, holder in enumerate(holders)]
+    assert sorted(zip(found, sizes, strict=True)) == sorted(
+        zip(expected, sizes, strict=True)
+    )
 
 
 @pytest.mark.usefixtures("patient")

@@ -14,6 +14,7 @@ import numpy as np
 from hybridmix._typing import Sum
 from hybridmix.data.block_errors import counting_rows_from
 from hybridmix.data.block_reading import BlockSource
+from hybridmix.data.dask_balance import balanced
 from hybridmix.data.dask_cluster import computed, persisted
 from hybridmix.data.dask_columns import DaskColumns
 from hybridmix.data.encoded_blocks import EncodedBlocks
@@ -190,7 +191,7 @@ class DaskTable(BlockSource):
         notes = computed([pair[1] for pair in pairs])
         # Taking the pairs apart would be a task of every block in every iteration.
         blocks = persisted([pair[0] for pair in pairs])
-        return DaskBlocks(list(blocks)), list(notes)
+        return DaskBlocks(balanced(blocks)), list(notes)
 
     def joined(
         self, columns: Sequence[str], function: Callable[[object, int], np.ndarray]

@@ -27,13 +27,26 @@ def computed(parts: Sequence[Delayed]) -> Results:
     return results
 
 
-def persisted(parts: Sequence[Delayed]) -> Results:
-    """Begin to compute some tasks, whose results stay on the workers."""
+def persisted(parts: Sequence[Delayed], worker: str | None = None) -> Results:
+    """Begin to compute some tasks, whose results stay on the workers.
+
+    They are computed on a given worker of a cluster, unless it is lost.
+    """
     from dask.base import persist
 
+    options = {"workers": [worker], "allow_other_workers": True} if worker else {}
     with _connected():
-        tasks: Results = persist(*parts)
+        tasks: Results = persist(*parts, **options)
     return tasks
+
+
+def current_client() -> Any:
+    """Return the client of the cluster that is in use; None if there is none."""
+    from dask.base import get_scheduler
+
+    # The scheduler of a cluster is a method of its client.
+    client = getattr(get_scheduler(), "__self__", None)
+    return client if hasattr(client, "who_has") else None
 
 
 @contextmanager
@@ -43,10 +56,7 @@ def _connected() -> Iterator[None]:
     Dask itself waits for 30 seconds and longer for a scheduler to come back, which would
     know nothing of encoded rows.
     """
-    from dask.base import get_scheduler
-
-    # The scheduler of a cluster is a method of its client.
-    client = getattr(get_scheduler(), "__self__", None)
+    client = current_client()
     if getattr(client, "status", "running") != "running":
         raise ConnectionError(_LOST)
     try:
