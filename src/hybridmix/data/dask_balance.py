@@ -86,14 +86,14 @@ def moves(
             )
             for number in held[most]
         }
-        number = min(after, key=after.__getitem__, default=None)
-        if number is None or loads[most] <= enough or after[number] >= loads[most]:
+        best = min(after, key=after.__getitem__, default=None)
+        if best is None or loads[most] <= enough or after[best] >= loads[most]:
             break
-        held[most].remove(number)
-        held[least].add(number)
-        rows[most] -= sizes[number]
-        rows[least] += sizes[number]
-        moved[number] = least
+        held[most].remove(best)
+        held[least].add(best)
+        rows[most] -= sizes[best]
+        rows[least] += sizes[best]
+        moved[best] = least
     return moved
 
 
