@@ -17,7 +17,7 @@ from hybridmix.families import Family
 from hybridmix.families.base import Parameters
 from hybridmix.models.chains import Chains
 from hybridmix.models.packed import with_previous
-from hybridmix.training.starts import start_memberships
+from hybridmix.training.starts import sampled, start_memberships
 from hybridmix.training.topologies import Topology, first_tables, runs_left_to_right
 
 # Rounds in which frames move to the state of the best path.
@@ -176,6 +176,7 @@ def _components(
 
     Clusters are those of the frames; components also read the frames before them.
     """
+    members = members[sampled(len(members), generator)]
     index, memberships = start_memberships(
         frames.take(members), family, shape.n_mixed, "kmeans", generator
     )

@@ -68,7 +68,8 @@ def start_memberships(
     memberships : ndarray of shape (n_components, m)
         Sample weights of the rows, in the line of their component.
     """
-    index, weights = _sample(dataset, generator)
+    index = sampled(dataset.n_rows, generator)
+    weights = np.ones(len(index)) if dataset.weights is None else dataset.weights[index]
     if n_components == 1:
         return index, weights[None]
     if not isinstance(init, str):
@@ -99,13 +100,11 @@ def _nearest(rows: Rows, centres: FloatArray) -> IntArray:
     return np.argmin(distances, axis=0)
 
 
-def _sample(
-    dataset: Dataset, generator: np.random.Generator
-) -> tuple[IntArray, FloatArray]:
-    index = np.arange(dataset.n_rows)
-    if len(index) > MOST_ROWS:
-        index = np.sort(generator.choice(index, MOST_ROWS, replace=False))
-    return index, dataset.filled_weights[index]
+def sampled(n_rows: int, generator: np.random.Generator) -> IntArray:
+    """Return the numbers of the rows that a start looks at, ascending."""
+    if n_rows <= MOST_ROWS:
+        return np.arange(n_rows)
+    return np.sort(generator.choice(n_rows, MOST_ROWS, replace=False))
 
 
 def as_points(rows: Rows, weights: FloatArray) -> FloatArray:
