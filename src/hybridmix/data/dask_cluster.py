@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from dask.delayed import Delayed
+    from distributed import Client
 
 # Of tasks of any kind.
 Results: TypeAlias = tuple[Any, ...]
@@ -40,7 +41,7 @@ def persisted(parts: Sequence[Delayed], worker: str | None = None) -> Results:
     return tasks
 
 
-def current_client() -> Any:
+def current_client() -> Client | None:
     """Return the client of the cluster that is in use; None if there is none."""
     from dask.base import get_scheduler
 
